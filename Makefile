@@ -1,0 +1,47 @@
+# One verb a target. Everything runs in .venv, made from the lock files on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup setup-dev demo test check format bench prove clean
+
+help:  ## what each target does
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
+
+.venv/installed: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "regard needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock -e .
+	@touch $@
+
+.venv/installed-dev: requirements-dev.lock .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	@touch $@
+
+setup: .venv/installed  ## make .venv and install regard in it
+
+setup-dev: .venv/installed-dev  ## the same with the tools for tests, checks and benchmarks
+
+demo: setup  ## train the built-in translator, translate, show where it looked
+	$(BIN)/regard demo
+
+test: setup-dev  ## the whole suite (under five minutes on two cores)
+	$(BIN)/pytest -m "not prove"
+
+check: setup-dev  ## format, lint, types, import direction
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest tests/test_house.py
+
+format: setup-dev  ## let ruff put the code in order
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup-dev  ## ours beside the peers, as ratios
+	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
+
+prove: setup-dev  ## the long proofs
+	$(BIN)/pytest -m prove
+
+clean:
+	rm -rf .venv build dist

@@ -1,0 +1,125 @@
+"""The model folder: what is in it, and how a model comes out of it again.
+
+    config.json          kind, config, task, versions
+    model.safetensors    the weights
+    tokenizer.json       the words
+    card.md              data, command, seed, scores, cost
+    MANIFEST.json        SHA-256 and size of every file, written last
+
+A checkpoint of a run is the same with optimizer.safetensors and training.json. No pickle is written or read.
+"""
+
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from pydantic import ValidationError
+from torch import Tensor, nn
+
+import regard
+from regard.errors import FolderError
+from regard.files import encode_json, read_json, verify
+from regard.models import MODELS
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+TOKENIZER = "tokenizer.json"
+CARD = "card.md"
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """What a verified folder holds; the tokenizer is still a file, since its kind is the task's business."""
+
+    folder: Path
+    kind: str
+    task: dict[str, Any]
+    model: nn.Module
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.folder / TOKENIZER
+
+
+def model_files(kind: str, model: nn.Module, task: Mapping[str, Any], tokenizer: bytes, card: str) -> dict[str, bytes]:
+    """The files of a model folder, but for the manifest."""
+    config = {
+        "kind": kind,
+        "model": model.config.model_dump(mode="json"),  # type: ignore[union-attr, operator]
+        "task": dict(task),
+        "versions": {
+            "regard": regard.__version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    return {
+        CONFIG: encode_json(config),
+        WEIGHTS: encode_tensors(model.state_dict()),
+        TOKENIZER: tokenizer,
+        CARD: card.encode(),
+    }
+
+
+def load(folder: Path) -> ModelFolder:
+    """Verify a model folder and build its model, on the CPU and in evaluation mode."""
+    verify(folder)
+    config = read_json(folder / CONFIG)
+    kind = config.get("kind")
+    if kind not in MODELS:
+        raise FolderError(f"{folder / CONFIG}: kind is {kind!r}, wanted one of {', '.join(MODELS)}")
+    architecture = MODELS[kind]
+    try:
+        facts = architecture.config.model_validate(config.get("model"))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, ("model", *problem["loc"])))
+        raise FolderError(f"{folder / CONFIG}: {where}: {problem['msg']}") from error
+    with torch.device("meta"):
+        model = architecture.model(facts)
+    assign_weights(model, read_tensors(folder / WEIGHTS), str(folder / WEIGHTS))
+    return ModelFolder(folder, kind, config.get("task", {}), model.eval())
+
+
+def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
+    """Give a model, possibly on the meta device, its weights: each one used, none missing, or an error names it."""
+    wanted = model.state_dict()
+    for name in wanted.keys() - weights.keys():
+        raise FolderError(f"{where} has no weight {name}, which this model needs")
+    for name in weights.keys() - wanted.keys():
+        raise FolderError(f"{where} has a weight {name} that this model has no place for")
+    for name, weight in weights.items():
+        if weight.shape != wanted[name].shape:
+            raise FolderError(
+                f"{where}: weight {name} has shape {tuple(weight.shape)}, wanted {tuple(wanted[name].shape)}"
+            )
+    model.load_state_dict(dict(weights), assign=True)
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+
+
+def encode_tensors(tensors: Mapping[str, Tensor]) -> bytes:
+    return safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return safetensors.torch.load_file(path)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise FolderError(f"{path} cannot be read as safetensors: {error}") from error
+
+
+def average(weights: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of several sets of weights, summed in double precision."""
+    total: dict[str, Tensor] = {}
+    count = 0
+    for one in weights:
+        count += 1
+        for name, weight in one.items():
+            total[name] = total.get(name, torch.zeros_like(weight, dtype=torch.float64)) + weight.double()
+    return {name: (weight / count).float() for name, weight in total.items()}

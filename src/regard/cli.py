@@ -1,0 +1,331 @@
+"""The commands: parse, call one function, print.
+
+Results go to standard output, progress and notes to standard error. Exit 0: fine. 2: the user's mistake, said in one
+line. 1: ours.
+"""
+
+import json
+import os
+import re
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from typer.exceptions import TyperException
+
+from regard.errors import ConfigError, InputError, RegardError
+
+if TYPE_CHECKING:
+    from regard.generation import Strategy
+    from regard.running.translator import Answer
+
+app = typer.Typer(
+    name="regard",
+    help="Train, run, measure and look inside sequence models with attention.",
+    epilog="Begin with `regard demo`. Every command has examples: `regard train --help`.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, as `regard train` makes it.")]
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    if debug:
+        os.environ["REGARD_DEBUG"] = "1"
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option("--output", "-o", help="Where the trained model goes.")] = Path("runs/demo"),
+    assignments: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The tour: train a translator, translate, show where it looked.
+
+    Trains the built-in English→Spanish translator (at most three minutes on two cores), translates sentences it never
+    saw, and shows the word alignment here and as a picture. A second time it uses the model that is there.
+
+    Example: `regard demo -o runs/demo`
+    """
+    from regard.demo import run_demo
+
+    result = run_demo(folder, assignments or [], quiet=as_json)
+    if as_json:
+        _print_json(result)
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="What to train; `regard recipes` lists them.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[DATA]... [KEY=VALUE]...", help="Your files, then settings.")
+    ] = None,
+    folder: Annotated[Path | None, typer.Option("--output", "-o", help="The run's folder.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a model; the same command again goes on where it stopped.
+
+    DATA is one .tsv or .jsonl file, or two text files that go line by line; .gz and .zst are read as they are. Without
+    it the built-in world is used. Settings are dotted: training.steps=200 model.layers=4 data.on_error=skip.
+
+    Examples:
+
+    `regard train translator -o runs/t training.steps=500`
+
+    `regard train translator pairs.tsv.gz -o runs/mine training.minutes=30`
+
+    `regard train translator train.en train.es -o runs/mine data.on_error=skip`
+    """
+    from regard import recipes, runtime
+    from regard.config import override
+    from regard.progress import follow
+    from regard.recipes.run import train_recipe
+
+    paths, assignments = _split(arguments or [])
+    found = recipes.find(recipe)
+    settings = override(found.settings(paths), assignments)
+    target = folder or Path("runs") / recipe
+    runtime.prepare()
+    last = follow(train_recipe(found, paths, assignments, target), settings.training.steps)
+    if last.stopped:
+        _note(f"stopped at step {last.step} and saved; the same command goes on from there")
+        raise typer.Exit(128 + last.stopped)
+    if as_json:
+        _print_json({"folder": str(target), "step": last.step, "heldout": last.heldout})
+    else:
+        print(f'{target}: trained. Try: regard run {target} "we are eating bread"')
+
+
+@app.command()
+def run(
+    model: ModelFolder,
+    inputs: Annotated[list[str] | None, typer.Argument(metavar="[INPUT]...", help="Texts; none: lines of stdin.")] = None,
+    beam: Annotated[int, typer.Option(help="Texts kept side by side; 1 is greedy.")] = 1,
+    length_penalty: Annotated[float, typer.Option(help="Rank by log probability / length ** this.")] = 1.0,
+    n_best: Annotated[int, typer.Option(help="How many of the beam to show.")] = 1,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw by chance instead.")] = False,
+    temperature: Annotated[float, typer.Option(help="With --sample: below 1 sharper, above 1 flatter.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(help="With --sample: only the k likeliest.")] = None,
+    top_p: Annotated[float, typer.Option(help="With --sample: only the likeliest that make up this share.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="With --sample: the same seed, the same text.")] = 0,
+    alignment: Annotated[bool, typer.Option("--alignment", "-a", help="Show where each word looked.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The alignment as .png, .svg or .pdf.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a model on texts: translate them.
+
+    Examples:
+
+    `regard run runs/demo "we are eating bread" --alignment`
+
+    `regard run runs/demo --beam 4 --n-best 4 "the red house is small"`
+
+    `regard run runs/demo < sentences.txt > translations.txt`
+    """
+    strategy = _strategy(beam, length_penalty, n_best, sample, temperature, top_k, top_p, seed)
+    texts = inputs or _lines_of_stdin()
+    if output is not None and len(texts) != 1:
+        raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
+    import regard
+    from regard import runtime
+
+    runtime.prepare()
+    translator = regard.load(model)
+    answers = translator.run_all(texts, strategy, alignment=alignment or output is not None or as_json)
+    for answer in answers:
+        if as_json:
+            _print_json(_as_dict(answer))
+        else:
+            _show(answer, alignment)
+    if output is not None:
+        _save_picture(answers[0], output)
+
+
+@app.command()
+def evaluate(
+    model: ModelFolder,
+    data: Annotated[list[Path] | None, typer.Argument(metavar="[DATA]...", help="Pairs; none: what the run held out.")] = None,
+    beam: Annotated[int, typer.Option(help="Texts kept side by side; 1 is greedy.")] = 1,
+    most: Annotated[int | None, typer.Option(help="Only the first so many pairs.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score a model: loss, perplexity, exact match, BLEU and chrF with their signatures, alignment error rate.
+
+    Examples:
+
+    `regard evaluate runs/demo`
+
+    `regard evaluate runs/mine test.tsv --beam 4`
+    """
+    from regard import runtime
+    from regard.running.scoring import score_folder
+
+    runtime.prepare()
+    scores = score_folder(model, data or [], _strategy(beam), most)
+    if as_json:
+        _print_json(scores)
+    else:
+        for name, value in scores.items():
+            print(f"{name:<24}{value:.4f}" if isinstance(value, float) else f"{name:<24}{value}")
+
+
+@app.command()
+def info(model: ModelFolder, as_json: AsJson = False) -> None:
+    """What a model folder holds: kind, size, settings, files; every file is verified.
+
+    Example: `regard info runs/demo`
+    """
+    from regard.running.describe import describe_folder
+
+    facts = describe_folder(model)
+    if as_json:
+        _print_json(facts)
+    else:
+        for name, value in facts.items():
+            print(f"{name:<16}{value}")
+
+
+@app.command()
+def recipes(
+    name: Annotated[str | None, typer.Argument(help="One recipe, with all it says.")] = None, as_json: AsJson = False
+) -> None:
+    """The recipes: what can be trained, how long it takes, which number to expect.
+
+    Example: `regard recipes translator`
+    """
+    from regard import recipes
+
+    found = recipes.describe()
+    if name is not None and name not in found:
+        recipes.find(name)
+    if as_json:
+        _print_json(found if name is None else {name: found[name]})
+    elif name is not None:
+        print(found[name])
+    else:
+        for each, text in found.items():
+            print(f"{each:<24}{text.splitlines()[0]}")
+
+
+def main() -> NoReturn:
+    """Run a command; every error leaves as one line and an exit code."""
+    try:
+        code = app(standalone_mode=False) or 0
+    except TyperException as error:  # a wrong option or argument
+        message = error.format_message()  # empty where the help was shown instead
+        code = _fail(f"{message} See `regard --help`.", 2) if message.strip() else 0
+    except RegardError as error:
+        code = _fail(str(error), 2)
+    except (typer.Abort, KeyboardInterrupt):
+        code = _fail("interrupted", 130)
+    except BrokenPipeError:  # whoever read our output has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        code = _fail(f"a fault of regard itself: {type(error).__name__}: {error}; --debug shows where", 1)
+    sys.exit(code)
+
+
+def _fail(message: str, code: int) -> int:
+    if os.environ.get("REGARD_DEBUG"):
+        traceback.print_exc()
+    _note(f"error: {' '.join(message.split())}")
+    return code
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def _split(arguments: list[str]) -> tuple[list[Path], list[str]]:
+    """Files and settings: a setting is a dotted name, an equals sign, a value."""
+    settings = [word for word in arguments if re.match(r"[A-Za-z_][\w.]*=", word) and not Path(word).exists()]
+    return [Path(word) for word in arguments if word not in settings], settings
+
+
+def _lines_of_stdin() -> list[str]:
+    if sys.stdin.isatty():
+        raise InputError('nothing to run on; give a text: regard run MODEL "a text", or lines on standard input')
+    try:
+        lines = [line.strip() for line in sys.stdin]
+    except UnicodeDecodeError as error:
+        raise InputError(f"standard input is not UTF-8: {error.reason} at byte {error.start}") from error
+    if not any(lines):
+        raise InputError("standard input is empty; wanted one text a line")
+    return lines
+
+
+def _strategy(
+    beam: int,
+    length_penalty: float = 1.0,
+    n_best: int = 1,
+    sample: bool = False,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    seed: int = 0,
+) -> "Strategy":
+    from regard.generation import Beam, Greedy, Sample
+
+    if sample and beam != 1:
+        raise ConfigError(f"--sample and --beam {beam} are two ways to choose; give one")
+    if sample:
+        return Sample(temperature, top_k, top_p, seed)
+    return Greedy() if beam == 1 and n_best == 1 else Beam(beam, length_penalty, n_best)
+
+
+def _show(answer: "Answer", alignment: bool) -> None:
+    from rich.console import Console
+
+    from regard.inspection.pictures import terminal_heat_map
+
+    for translation in answer.translations:
+        score = f"{translation.score:8.3f}  " if len(answer.translations) > 1 else ""
+        print(score + translation.text)
+        if alignment and translation.alignment is not None:
+            found = translation.alignment
+            Console().print(terminal_heat_map(found.words, found.target_words, found.source_words))
+
+
+def _save_picture(answer: "Answer", path: Path) -> None:
+    from regard.inspection.pictures import save_heat_map
+
+    if answer.alignment is None:
+        raise InputError(f"the translation of {answer.source!r} is empty: there is nothing to show")
+    save_heat_map(answer.alignment.words, answer.alignment.target_words, answer.alignment.source_words, path)
+    _note(f"wrote {path}")
+
+
+def _as_dict(answer: "Answer") -> dict[str, Any]:
+    return {
+        "source": answer.source,
+        "translations": [
+            {
+                "text": one.text,
+                "score": one.score,
+                "log_probability": one.log_probability,
+                "ended": one.ended,
+                "alignment": None
+                if one.alignment is None
+                else {
+                    "source": one.alignment.source,
+                    "target": one.alignment.target,
+                    "weights": one.alignment.weights.round(6).tolist(),
+                },
+            }
+            for one in answer.translations
+        ],
+    }

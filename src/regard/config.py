@@ -1,0 +1,152 @@
+"""Settings: frozen facts, and typed changes to them from the command line ("training.steps=200")."""
+
+import difflib
+import types
+import typing
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import pydantic
+from pydantic import BaseModel, ConfigDict
+
+from regard.errors import ConfigError
+
+
+class Facts(BaseModel):
+    """The base of every config: frozen, and a key it does not know is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+F = TypeVar("F", bound=Facts)
+
+
+def override(config: F, assignments: Sequence[str]) -> F:
+    """A copy of the config with the changes "section.key=value" applied, all at once.
+
+    All at once, so that two values which only fit together ("model.width=96 model.heads=6") may come in any
+    order; of the same key twice the last counts. Whatever is wrong: ConfigError, one line, the first mistake.
+    """
+    changes: dict[str, Any] = {}
+    for assignment in assignments:
+        key, text = _parse(assignment)
+        section, name = _find(config, key)
+        _put(changes, key.split("."), _plain_value(_annotation(section, name), text))
+    return _rebuild(config, changes, "")
+
+
+def _parse(assignment: str) -> tuple[str, str]:
+    key, equals, text = assignment.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"got {assignment!r}, wanted key=value, for example training.steps=200")
+    return key.strip(), text.strip()
+
+
+def _find(config: Facts, key: str) -> tuple[Facts, str]:
+    """The section a key stands in, and its name there."""
+    *parents, name = key.split(".")
+    section: Any = config
+    for parent in parents:
+        section = getattr(section, parent, None) if parent in type(section).model_fields else None
+        if not isinstance(section, Facts):
+            raise _unknown(config, key)
+    if name not in type(section).model_fields:
+        raise _unknown(config, key)
+    if isinstance(inner := getattr(section, name), Facts):
+        keys = ", ".join(_keys(inner, f"{key}."))
+        raise ConfigError(f"{key} is a section and takes no value; its keys are {keys}")
+    return section, name
+
+
+def _keys(config: Facts, prefix: str = "") -> Iterator[str]:
+    """Every dotted key that can be given a value."""
+    for name in type(config).model_fields:
+        value = getattr(config, name)
+        if isinstance(value, Facts):
+            yield from _keys(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def _unknown(config: Facts, key: str) -> ConfigError:
+    keys = list(_keys(config))
+    near = _nearest(keys, key)
+    if near:
+        return ConfigError(f"unknown key {key}; did you mean {' or '.join(near)}?")
+    return ConfigError(f"unknown key {key}; the keys are {', '.join(keys)}")
+
+
+def _nearest(keys: list[str], key: str) -> list[str]:
+    """Up to three keys like this one: the same last name elsewhere, or else the most alike."""
+    leaf = key.rpartition(".")[2]
+    leaves = {full: full.rpartition(".")[2] for full in keys}
+    if same := [full for full in keys if leaves[full] == leaf]:
+        return same[:3]
+    alike = {full: max(_likeness(full, key), _likeness(leaves[full], leaf)) for full in keys}
+    return [full for full in sorted(keys, key=lambda full: -alike[full]) if alike[full] >= 0.6][:3]
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio()
+
+
+def _annotation(section: Facts, name: str) -> Any:
+    return type(section).model_fields[name].annotation
+
+
+def _plain_value(annotation: Any, text: str) -> Any:
+    """What pydantic cannot see in a string: none, a list, a number among literal choices."""
+    members = _members(annotation)
+    if type(None) in members and text.lower() in ("none", "null"):
+        return None
+    if any(typing.get_origin(m) in (list, tuple, set, frozenset) for m in members) and str not in members:
+        inner = text.strip("[]()").strip()
+        return [item.strip() for item in inner.split(",")] if inner else []
+    choices = [c for m in members if typing.get_origin(m) is typing.Literal for c in typing.get_args(m)]
+    return next((choice for choice in choices if str(choice) == text), text)
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    """The types of a union; any other type alone."""
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return typing.get_args(annotation)
+    return (annotation,)
+
+
+def _put(changes: dict[str, Any], path: list[str], value: Any) -> None:
+    *parents, name = path
+    for parent in parents:
+        changes = changes.setdefault(parent, {})
+    changes[name] = value
+
+
+def _rebuild(section: F, changes: dict[str, Any], prefix: str) -> F:
+    """The section with its changes; inner sections first, and every validator runs again."""
+    values = {name: getattr(section, name) for name in section.model_fields_set}
+    for name, change in changes.items():
+        inner = getattr(section, name)
+        values[name] = _rebuild(inner, change, f"{prefix}{name}.") if isinstance(inner, Facts) else change
+    try:
+        return type(section).model_validate(values)
+    except pydantic.ValidationError as error:
+        raise ConfigError(_one_line(section, error, prefix)) from error
+
+
+def _one_line(section: Facts, error: pydantic.ValidationError, prefix: str) -> str:
+    """The first mistake as "key: got, wanted, an example"; a validator's own words are left as they are."""
+    first = error.errors()[0]
+    key = prefix + str(first["loc"][0]) if first["loc"] else prefix.removesuffix(".")
+    message = " ".join(first["msg"].split())
+    if first["type"] in ("value_error", "assertion_error"):
+        message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        return f"{key}: {message}" if key else message
+    wanted = message.removeprefix("Input should be ").partition(", unable")[0]
+    example = _written(getattr(section, str(first["loc"][0])))
+    return f"{key}: got {first['input']!r}, wanted {wanted}; for example {key}={example}"
+
+
+def _written(value: Any) -> str:
+    """A value as the user would write it behind the equals sign."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return ",".join(_written(item) for item in value)
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)

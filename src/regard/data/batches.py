@@ -1,0 +1,239 @@
+"""Batches of sentence pairs: their order, their padding, and the place to go on from.
+
+The order is a function of (seed, epoch, index) and nothing else: a run can stop anywhere and go on as if it had
+not. A plan is the list of an epoch's batches, each of them indices of examples; collating makes tensors.
+
+    bucketed   sentences of like length together, the rest padded: simple, little waste
+    packed     rows of a fixed length, several sentences in each: the same shape every step
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.errors import ConfigError, DataError
+
+POOL = 64  # batches sorted together: more means less padding and less chance in what meets in a batch
+OPEN = 16  # rows that can still take a sentence: more means fuller rows and a slower plan
+MARK = 1  # every sentence gets one more token: the source its end, the target its begin or end
+
+Item = TypeVar("Item")
+
+
+class Pairs(Protocol):
+    """Tokenized pairs, in memory or on disk."""
+
+    def __getitem__(self, i: int, /) -> tuple[np.ndarray | Sequence[int], np.ndarray | Sequence[int]]: ...
+
+
+@dataclass(frozen=True)
+class Position:
+    """The place of a batch in the order of all epochs."""
+
+    epoch: int
+    index: int
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """Sentence pairs as tensors. B rows, S source and T target positions, N examples."""
+
+    source: Tensor  # (B, S) ids and end
+    target_in: Tensor  # (B, T) begin and ids: what the decoder reads
+    target_out: Tensor  # (B, T) ids and end: what it should say
+    source_segments: Tensor | None  # (B, S) 0 padding, k the k-th sentence of the row; None: one sentence a row
+    target_segments: Tensor | None  # (B, T)
+    tokens: int  # target positions that are not padding
+    indices: Tensor  # (N,) the examples, row by row
+
+    def to(self, device: torch.device | str) -> "PairBatch":
+        """The same batch with all its tensors on the device."""
+        moved: dict[str, Any] = {
+            name: value.to(device, non_blocking=True) for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
+        return replace(self, **moved)
+
+
+def bucketed(
+    source_lengths: np.ndarray, target_lengths: np.ndarray, *, budget: int, seed: int, epoch: int
+) -> list[np.ndarray]:
+    """The epoch's batches: every example once, like lengths together, at most `budget` positions a batch.
+
+    Positions are rows × (longest source + longest target), padding and the added begin and end included. An
+    example that is longer than the budget makes a batch of its own.
+    """
+    source, target = np.asarray(source_lengths) + MARK, np.asarray(target_lengths) + MARK
+    order = shuffled(len(source), seed, epoch, 0)
+    order = order[_sorted_in_pools(source[order], target[order], budget)]
+    cuts = _cuts(source[order].tolist(), target[order].tolist(), budget)
+    batches = [order[start:stop] for start, stop in pairwise(cuts)]
+    return [batches[i] for i in shuffled(len(batches), seed, epoch, 1)]
+
+
+def packed(
+    source_lengths: np.ndarray, target_lengths: np.ndarray, *, budget: int, row: int, seed: int, epoch: int
+) -> list[list[list[int]]]:
+    """The epoch's batches, each a list of rows, each a list of examples: every example once.
+
+    A row has `row` positions for its sources and as many for its targets, and a batch as many rows as the
+    `budget` of positions allows, at least one. The last batch may have fewer.
+    """
+    source, target = np.asarray(source_lengths) + MARK, np.asarray(target_lengths) + MARK
+    longest = max(int(source.max(initial=0)), int(target.max(initial=0)))
+    if longest > row:
+        raise ConfigError(f"row: got {row} positions, wanted at least {longest}, the longest sentence with its end")
+    order = shuffled(len(source), seed, epoch, 0)
+    rows = _first_fit(order.tolist(), source[order].tolist(), target[order].tolist(), row)
+    height = max(1, budget // (2 * row))
+    return [rows[start : start + height] for start in range(0, len(rows), height)]
+
+
+def shuffled(count: int, seed: int, epoch: int, stream: int) -> np.ndarray:
+    """A random order of range(count), the same for ever for the same numbers."""
+    # Numpy keeps the raw stream of Philox from version to version, but not what `permutation` makes of it.
+    draws = np.random.Philox(np.random.SeedSequence((seed, epoch, stream))).random_raw(count)
+    return np.argsort(draws, kind="stable")
+
+
+def padding_share(
+    plan: Sequence, source_lengths: np.ndarray, target_lengths: np.ndarray, row: int | None = None
+) -> float:
+    """The share of a plan's positions that are padding; `row` is that of a packed plan, None for a bucketed."""
+    source, target = np.asarray(source_lengths) + MARK, np.asarray(target_lengths) + MARK
+    if row is None:
+        positions = sum(len(batch) * int(source[batch].max() + target[batch].max()) for batch in plan)
+    else:
+        positions = sum(len(batch) for batch in plan) * 2 * row
+    return 1 - int(source.sum() + target.sum()) / positions
+
+
+def endless(plan: Callable[[int], Sequence[Item]], start: Position) -> Iterator[tuple[Position, Item]]:
+    """Epoch after epoch the items of `plan(epoch)`, each with the position from which the next one follows."""
+    epoch, index = start.epoch, start.index
+    while True:
+        items = plan(epoch)
+        if not items:
+            raise DataError(f"epoch {epoch} has no batches; wanted at least one example to train on")
+        if index > len(items):
+            raise DataError(
+                f"cannot go on at batch {index} of epoch {epoch}, which has {len(items)}: the data or settings changed"
+            )
+        for item in items[index:]:
+            index += 1
+            yield Position(epoch, index), item
+        epoch, index = epoch + 1, 0
+
+
+def collate_padded(pairs: Pairs, indices: np.ndarray | Sequence[int], begin: int, end: int, padding: int) -> PairBatch:
+    """One example a row, as wide as the longest needs."""
+    return _collate(pairs, np.asarray(indices), np.arange(len(indices)), None, begin, end, padding)
+
+
+def collate_packed(
+    pairs: Pairs, rows: Sequence[Sequence[int]], begin: int, end: int, padding: int, row: int
+) -> PairBatch:
+    """Several examples a row, `row` positions wide, told apart by their segment numbers."""
+    indices = np.asarray([i for examples in rows for i in examples])
+    row_of = np.repeat(np.arange(len(rows)), [len(examples) for examples in rows])
+    return _collate(pairs, indices, row_of, row, begin, end, padding)
+
+
+def _sorted_in_pools(source: np.ndarray, target: np.ndarray, budget: int) -> np.ndarray:
+    """Indices sorted by (target, source) length inside pools of about POOL batches."""
+    if not len(source):
+        return np.arange(0)
+    pool = np.arange(len(source)) // max(1, int(POOL * budget / (source + target).mean()))
+    width = int(source.max()) + 1
+    # Up in one group and down in the next: where two of them meet, the lengths meet too.
+    key = target * width + np.where(target % 2, width - 1 - source, source)
+    top = int(key.max()) + 1
+    return np.argsort(pool * top + np.where(pool % 2, top - 1 - key, key), kind="stable")
+
+
+def _cuts(source: list[int], target: list[int], budget: int) -> list[int]:
+    """Where batches begin and the last one ends, so that no padded batch is over the budget."""
+    cuts, rows, longest_source, longest_target = [0], 0, 0, 0
+    for place, (s, t) in enumerate(zip(source, target, strict=True)):
+        rows += 1
+        longest_source, longest_target = max(longest_source, s), max(longest_target, t)
+        if rows * (longest_source + longest_target) > budget and rows > 1:
+            cuts.append(place)
+            rows, longest_source, longest_target = 1, s, t
+    return [*cuts, len(source)] if source else cuts
+
+
+@dataclass(slots=True)
+class _Space:
+    """A row that can still take sentences: the positions left on each side, and the examples in it."""
+
+    source: int
+    target: int
+    examples: list[int]
+
+
+def _first_fit(order: list[int], source: list[int], target: list[int], row: int) -> list[list[int]]:
+    """Rows of examples: each goes into the oldest open row with room on both sides, else into a new one."""
+    rows: list[list[int]] = []
+    spaces: list[_Space] = []
+    for example, s, t in zip(order, source, target, strict=True):
+        space = next((space for space in spaces if space.source >= s and space.target >= t), None)
+        if space is None:
+            space = _Space(row, row, [])
+            rows.append(space.examples)
+            spaces = [*spaces[-OPEN + 1 :], space]
+        space.source -= s
+        space.target -= t
+        space.examples.append(example)
+    return rows
+
+
+def _collate(
+    pairs: Pairs,
+    indices: np.ndarray,
+    row_of: np.ndarray,
+    width: int | None,
+    begin: int,
+    end: int,
+    padding: int,
+) -> PairBatch:
+    """Lay example indices[i] into row row_of[i]. Without a `width` there is one a row, and no segments."""
+    sources, targets = zip(*(pairs[i] for i in indices.tolist()), strict=True)
+    source, source_ends = _joined(sources)
+    target, target_ends = _joined(targets)
+    target_starts = np.concatenate(([0], target_ends[:-1]))
+    source_mask, source_segments = _places(source_ends, row_of, width)
+    target_mask, target_segments = _places(target_ends, row_of, width)
+    return PairBatch(
+        source=_filled(source_mask, np.insert(source, source_ends, end), padding),
+        target_in=_filled(target_mask, np.insert(target, target_starts, begin), padding),
+        target_out=_filled(target_mask, np.insert(target, target_ends, end), padding),
+        source_segments=None if width is None else _filled(source_mask, source_segments, 0),
+        target_segments=None if width is None else _filled(target_mask, target_segments, 0),
+        tokens=len(target) + len(indices),
+        indices=torch.from_numpy(indices),
+    )
+
+
+def _joined(sentences: Sequence[np.ndarray | Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """All sentences one after another, and where each one ends."""
+    flat = np.concatenate(sentences, dtype=np.int64, casting="unsafe")  # an empty list would be float
+    return flat, np.cumsum([len(ids) for ids in sentences])
+
+
+def _places(ends: np.ndarray, row_of: np.ndarray, width: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Which positions of the rows are taken (B, width), and the segment number of each of them in turn."""
+    lengths = np.diff(ends, prepend=0) + MARK
+    filled = np.bincount(np.repeat(row_of, lengths))
+    number = np.arange(len(row_of)) - np.searchsorted(row_of, row_of) + 1
+    return np.arange(width or filled.max()) < filled[:, None], np.repeat(number, lengths)
+
+
+def _filled(mask: np.ndarray, values: np.ndarray, padding: int) -> Tensor:
+    array = np.full(mask.shape, padding, np.int64)
+    array[mask] = values
+    return torch.from_numpy(array)

@@ -1,0 +1,35 @@
+"""What can go wrong, as one tree; the command line and the server catch its root and nothing else.
+
+    RegardError            a user's mistake or a fault outside: one line says what, got, wanted, what to do
+    ├── ConfigError        a key, a value or a combination of values that cannot be
+    ├── DataError          a file of the user's that cannot be read as what it should be
+    ├── FolderError        a model folder that is missing, damaged or of another kind
+    ├── InputError         an input the model cannot take
+    └── TrainingError      a run that cannot go on
+
+A mistake of the programmer is an assertion or an ordinary Python exception, never one of these.
+"""
+
+
+class RegardError(Exception):
+    """The root. Its text is one line for the user."""
+
+
+class ConfigError(RegardError):
+    """A key, a value or a combination of values that cannot be."""
+
+
+class DataError(RegardError):
+    """A file of the user's that cannot be read as what it should be."""
+
+
+class FolderError(RegardError):
+    """A model folder that is missing, damaged or of another kind."""
+
+
+class InputError(RegardError):
+    """An input the model cannot take."""
+
+
+class TrainingError(RegardError):
+    """A run that cannot go on."""

@@ -1,0 +1,1 @@
+"""Measuring a model: what it scores, what it costs, which laws it keeps."""

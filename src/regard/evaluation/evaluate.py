@@ -1,0 +1,71 @@
+"""What a model scores on held-out data: teacher-forced loss, and the scores of what it writes by itself."""
+
+import math
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from regard.generation import Greedy, Strategy, generate
+from regard.generation.decode import Limits
+
+
+class Task(Protocol):
+    """The side of a task that evaluation needs."""
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor: ...
+
+    def predict(self, model: Any, batch: Any, generate: Any) -> list[str]: ...
+
+    def references(self, batch: Any) -> list[str]: ...
+
+    def score(self, predictions: list[str], references: list[str]) -> dict[str, float]: ...
+
+
+@torch.inference_mode()
+def heldout_loss(model: nn.Module, task: Task, batches: Iterable[Any]) -> float:
+    """Mean cross-entropy a token, given the true tokens before it; without dropout and smoothing."""
+    with evaluating(model):
+        total, tokens = 0.0, 0
+        for batch in batches:
+            total += task.loss(model, batch).item()
+            tokens += batch.tokens
+    return total / tokens if tokens else math.nan
+
+
+def free_running(
+    model: nn.Module, task: Task, batches: Iterable[Any], strategy: Strategy | None = None
+) -> dict[str, float]:
+    """The task's scores of what the model writes on its own words."""
+    predictions: list[str] = []
+    references: list[str] = []
+    with evaluating(model):
+        for batch in batches:
+            predictions += task.predict(model, batch, generator(strategy or Greedy()))
+            references += task.references(batch)
+    return task.score(predictions, references)
+
+
+def generator(strategy: Strategy, shortest: int = 0) -> Any:
+    """`generate` with the strategy filled in, as a task's `predict` takes it."""
+    return partial(_generate, strategy, shortest)
+
+
+def _generate(strategy: Strategy, shortest: int, model: Any, inputs: Any, longest: list[int]) -> Any:
+    return generate(model, inputs, strategy, Limits(longest, shortest))
+
+
+class evaluating:  # noqa: N801 - reads as a phrase: `with evaluating(model):`
+    """Evaluation mode inside the block, and the mode of before behind it."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def __enter__(self) -> None:
+        self.before = self.model.training
+        self.model.eval()
+
+    def __exit__(self, *error: object) -> None:
+        self.model.train(self.before)

@@ -1,0 +1,128 @@
+"""Beam search: keep the best texts of each sentence side by side, and choose among the finished ones.
+
+Each step looks at the 2·width best continuations of a sentence. Those among the first `width` that end go to the
+finished; the first `width` that do not end run on. A sentence is done when it has `width` finished texts and the best
+running one, at its present length, would not beat the worst of them; or when the limit is reached. Done sentences
+leave the batch.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.generation.decode import Generator, Hypothesis, Limits
+
+
+def beam_search(
+    model: Generator, inputs: Any, limits: Limits, *, width: int, length_penalty: float
+) -> list[list[Hypothesis]]:
+    """For each sentence up to `width` hypotheses, the best first."""
+    end = model.config.symbols.end
+    state = model.start(inputs)
+    sentences = [Finished(width, length_penalty) for _ in state.first]
+    numbers = list(range(len(sentences)))  # which input each sentence of the batch is
+    rows = torch.arange(len(numbers), device=state.first.device)[:, None].expand(-1, width)
+    tokens = state.first.repeat_interleave(width)
+    state.reorder(rows)
+    written = tokens.new_empty(len(numbers), width, 0)
+    totals = torch.full((len(numbers), width), -torch.inf, device=tokens.device)
+    totals[:, 0] = 0.0  # the beams begin alike: only the first may be continued
+    step = 0
+    while numbers:
+        logits, state = model.step(tokens, state)
+        if step < limits.shortest:
+            logits[:, end] = -torch.inf
+        best = best_continuations(logits, totals, 2 * width)
+        texts = torch.cat(
+            [_take(written, best.beams), best.tokens[..., None]], dim=-1
+        )  # (sentences, 2 width, step + 1)
+        staying = []
+        for place, number in enumerate(numbers):
+            last = step + 1 == limits.longest[number]
+            sentences[number].take(best.totals[place], texts[place], end, last=last)
+            if not last and not sentences[number].done(best, place, end, step + 1):
+                staying.append(place)
+        if not staying:
+            break
+        run_on = _first_running(best.tokens, end, width)  # (sentences, width) places among the candidates
+        kept = torch.tensor(staying, device=tokens.device)
+        rows = (best.beams.gather(1, run_on) + torch.arange(len(numbers), device=tokens.device)[:, None] * width)[kept]
+        state.reorder(rows)
+        written = _take(texts, run_on)[kept]
+        totals = best.totals.gather(1, run_on)[kept]
+        tokens = written[..., -1].flatten()
+        numbers = [numbers[place] for place in staying]
+        step += 1
+    return [sentence.ranked() for sentence in sentences]
+
+
+@dataclass(frozen=True)
+class Continuations:
+    """The best continuations of each sentence, best first: (sentences, 2·width) each."""
+
+    totals: Tensor  # log probability of the whole text
+    beams: Tensor  # which beam is continued
+    tokens: Tensor  # with which token
+
+
+def best_continuations(logits: Tensor, totals: Tensor, count: int) -> Continuations:
+    """The `count` best of all beams' continuations, from logits (sentences * width, V) and totals so far."""
+    sentences, width = totals.shape
+    likely, tokens = top(logits, min(count, logits.shape[-1]))  # no beam gives more than `count` of them
+    likely = likely - logits.logsumexp(-1, keepdim=True)
+    candidates = (totals[..., None] + likely.view(sentences, width, -1)).flatten(1)
+    best, place = candidates.topk(min(count, candidates.shape[-1]), dim=-1)
+    each = likely.shape[-1]
+    return Continuations(best, place // each, tokens.view(sentences, -1).gather(1, place))
+
+
+def top(values: Tensor, count: int, chunk: int = 128) -> tuple[Tensor, Tensor]:
+    """`values.topk(count)` of long rows, faster: the best stand in the chunks with the highest maxima."""
+    length = values.shape[-1]
+    if length < 4 * chunk * count or length % chunk:
+        return values.topk(count, dim=-1)
+    chunks = values.unflatten(-1, (-1, chunk))  # (B, V / chunk, chunk)
+    which = chunks.amax(-1).topk(count, dim=-1).indices  # (B, count)
+    inside = chunks.gather(1, which[..., None].expand(-1, -1, chunk)).flatten(1)
+    best, place = inside.topk(count, dim=-1)
+    return best, which.gather(1, place // chunk) * chunk + place % chunk
+
+
+@dataclass
+class Finished:
+    """The finished texts of one sentence: at most `width`, the best."""
+
+    width: int
+    length_penalty: float
+    found: list[Hypothesis] = field(default_factory=list)
+
+    def take(self, totals: Tensor, texts: Tensor, end: int, *, last: bool) -> None:
+        """Keep those of the first `width` candidates that end here, or all of them where the limit is reached."""
+        for total, text in zip(totals[: self.width].tolist(), texts[: self.width].tolist(), strict=True):
+            ended = text[-1] == end
+            if (ended or last) and total > -torch.inf:
+                score = total / len(text) ** self.length_penalty
+                self.found.append(Hypothesis(text[:-1] if ended else text, total, score, ended))
+        self.found = self.ranked()[: self.width]
+
+    def done(self, best: Continuations, place: int, end: int, length: int) -> bool:
+        """No running text, at its present length, would come among the finished ones."""
+        if len(self.found) < self.width:
+            return False
+        running = best.totals[place][best.tokens[place] != end]
+        return len(running) == 0 or running[0].item() / length**self.length_penalty <= self.found[-1].score
+
+    def ranked(self) -> list[Hypothesis]:
+        return sorted(self.found, key=lambda hypothesis: -hypothesis.score)
+
+
+def _take(beams: Tensor, which: Tensor) -> Tensor:
+    """Of (sentences, beams, …) the beams `which` (sentences, n)."""
+    return beams.gather(1, which[..., None].expand(-1, -1, beams.shape[-1]))
+
+
+def _first_running(tokens: Tensor, end: int, width: int) -> Tensor:
+    """The places of the first `width` candidates that do not end; stable, so that they stay ranked."""
+    return (tokens == end).long().argsort(dim=-1, stable=True)[:, :width]

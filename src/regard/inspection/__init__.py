@@ -1,0 +1,1 @@
+"""Looking inside: what was computed, by name, and pictures of it."""

@@ -1,0 +1,55 @@
+"""Watch taps while a model runs.
+
+    with watch(model, "decoder.blocks.*.memory_attention.weights") as seen:
+        model(source, target)
+    seen["decoder.blocks.0.memory_attention.weights"][0]      # (B, H, T, S), one a call
+"""
+
+import difflib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+
+from torch import Tensor, nn
+
+from regard.errors import InputError
+from regard.layers.tap import Tap, Watcher, taps
+
+Seen = dict[str, list[Tensor]]
+
+
+@contextmanager
+def watch(model: nn.Module, *patterns: str) -> Iterator[Seen]:
+    """The values of all taps whose path matches, one a call; a tap that is watched but never reached is an error."""
+    chosen = _matching(model, patterns)
+    seen: Seen = {path: [] for path in chosen}
+    for path, tap in chosen.items():
+        assert not tap.watched, f"{path} is watched already"
+        tap.watcher = _keep_in(seen[path])
+    try:
+        yield seen
+    finally:
+        for tap in chosen.values():
+            tap.watcher = None
+    silent = [path for path, values in seen.items() if not values]
+    if silent:
+        raise InputError(f"tap {silent[0]} was watched but nothing came by; run the model inside the block")
+
+
+def _matching(model: nn.Module, patterns: tuple[str, ...]) -> dict[str, Tap]:
+    named = taps(model)
+    chosen: dict[str, Tap] = {}
+    for pattern in patterns:
+        found = {path: tap for path, tap in named.items() if fnmatchcase(path, pattern)}
+        if not found:
+            near = difflib.get_close_matches(pattern, named, n=1, cutoff=0.0)
+            raise InputError(f"no tap is called {pattern}; the nearest is {near[0] if near else 'none: it has no taps'}")
+        chosen |= found
+    return chosen
+
+
+def _keep_in(values: list[Tensor]) -> Watcher:
+    def keep(value: Tensor) -> None:
+        values.append(value.detach())
+
+    return keep

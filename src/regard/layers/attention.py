@@ -1,0 +1,169 @@
+"""Attention: how like is each query to each key; softmax; the weighted sum of the values.
+
+`attend` is the one function. Unwatched it calls torch's fused kernel; watched, or with a similarity the kernel does
+not know, it calls `attend_written_out`, which returns every step of the lecture's formula. A test holds the two
+equal. A query whose mask allows no key gets zeros, never NaN, forward and backward, in both forms.
+"""
+
+import math
+from typing import NamedTuple, Protocol
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.layers import masks
+from regard.layers.tap import Tap
+
+
+class Similarity(Protocol):
+    """How like a query is to a key: scores (…, T, S) from (…, T, K) and (…, S, K), and the factor they get."""
+
+    fused: bool  # torch's kernel computes this similarity
+
+    def __call__(self, query: Tensor, key: Tensor) -> Tensor: ...
+
+    def scale(self, width: int) -> float: ...
+
+
+class Dot:
+    """q · k."""
+
+    fused = True
+
+    def __call__(self, query: Tensor, key: Tensor) -> Tensor:
+        return query @ key.transpose(-2, -1)
+
+    def scale(self, width: int) -> float:
+        return 1.0
+
+
+class ScaledDot(Dot):
+    """q · k / √K. The scale keeps the variance of the scores at 1, so softmax does not saturate (Vaswani 2017, 3.2.1)."""
+
+    def scale(self, width: int) -> float:
+        return 1 / math.sqrt(width)
+
+
+class Additive(nn.Module):
+    """v · tanh(W q + U k): a small MLP judges each pair (Bahdanau 2015, A.1.2)."""
+
+    fused = False
+
+    def __init__(self, width: int, hidden: int | None = None) -> None:
+        super().__init__()
+        self.query = nn.Linear(width, hidden or width, bias=False)
+        self.key = nn.Linear(width, hidden or width, bias=False)
+        self.score = nn.Linear(hidden or width, 1, bias=False)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        pairs = self.query(query).unsqueeze(-2) + self.key(key).unsqueeze(-3)  # (…, T, S, hidden)
+        return self.score(pairs.tanh()).squeeze(-1)
+
+    def scale(self, width: int) -> float:
+        return 1.0
+
+
+class Steps(NamedTuple):
+    """Every step of attention written out; T queries, S keys."""
+
+    scores: Tensor  # (…, T, S) similarity
+    scaled: Tensor  # (…, T, S) times the similarity's scale
+    masked: Tensor  # (…, T, S) -inf where the query may not look
+    weights: Tensor  # (…, T, S) softmax over the keys: each row sums to 1, or is 0 where nothing may be seen
+    output: Tensor  # (…, T, K) the weighted sum of the values
+
+
+SCALED_DOT = ScaledDot()
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    causal: bool = False,
+    similarity: Similarity = SCALED_DOT,
+    tap: Tap | None = None,
+) -> Tensor:
+    """The weighted sums (…, T, K). `causal`: query t sees no key after it; the queries are the last T of the S keys."""
+    if (tap is not None and tap.watched) or not similarity.fused:
+        return attend_written_out(query, key, value, mask, causal=causal, similarity=similarity, tap=tap).output
+    queries, keys = query.shape[-2], key.shape[-2]
+    square = causal and mask is None and queries == keys  # the kernel's own causal mode, which skips half the work
+    if causal and queries > 1 and not square:
+        mask = masks.both(mask, masks.causal(queries, keys, query.device))
+    scale = similarity.scale(query.shape[-1])
+    return F.scaled_dot_product_attention(query, key, value, mask, is_causal=square and queries > 1, scale=scale)
+
+
+def attend_written_out(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    causal: bool = False,
+    similarity: Similarity = SCALED_DOT,
+    tap: Tap | None = None,
+) -> Steps:
+    """The same, step by step, with all that stands between."""
+    if causal:
+        mask = masks.both(mask, masks.causal(query.shape[-2], key.shape[-2], query.device))
+    scores = similarity(query, key)
+    scaled = scores * similarity.scale(query.shape[-1])
+    masked = scaled if mask is None else scaled.masked_fill(~mask, -math.inf)
+    weights = _softmax(masked, mask)
+    if tap is not None:
+        weights = tap(weights)
+    return Steps(scores, scaled, masked, weights, weights @ value)
+
+
+def _softmax(masked: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return masked.softmax(-1)
+    # softmax of a row of -inf is NaN, and so is its gradient: such a row is softmaxed as zeros, then blanked.
+    blind = ~mask.any(-1, keepdim=True)
+    return masked.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
+
+
+class KeysValues(NamedTuple):
+    """A memory as its readers see it: keys and values, (B, H, S, K) each."""
+
+    key: Tensor
+    value: Tensor
+
+
+class MultiHeadAttention(nn.Module):
+    """H attentions side by side, each of width K = D / H, concatenated and projected.
+
+    Self-attention looks at its own words, cross-attention at a memory. `remember` projects what is looked at and
+    `look` looks, so that a memory that does not change, or a cache that grows, is projected once.
+    """
+
+    def __init__(self, width: int, heads: int, similarity: Similarity = SCALED_DOT) -> None:
+        super().__init__()
+        assert width % heads == 0, f"width {width} does not divide into {heads} heads"
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        self.output = nn.Linear(width, width)
+        self.similarity = similarity
+        self.weights = Tap()
+
+    def forward(self, words: Tensor, memory: Tensor, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
+        return self.look(words, self.remember(memory), mask, causal=causal)
+
+    def remember(self, memory: Tensor) -> KeysValues:
+        return KeysValues(self._split(self.key(memory)), self._split(self.value(memory)))
+
+    def look(self, words: Tensor, memory: KeysValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
+        query = self._split(self.query(words))  # (B, H, T, K)
+        heads = attend(
+            query, memory.key, memory.value, mask, causal=causal, similarity=self.similarity, tap=self.weights
+        )
+        return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
+
+    def _split(self, words: Tensor) -> Tensor:
+        return words.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)

@@ -1,0 +1,40 @@
+"""Every mask is made here. True = may look.
+
+A mask is boolean and broadcasts to (B, H, T, S): T queries look at S keys. What belongs together in a row is
+told by segments (B, T): 0 is padding, k the row's k-th sentence. A padded batch has one sentence a row, a packed
+one several, and the same function serves both.
+"""
+
+import torch
+from torch import Tensor
+
+
+def padding(ids: Tensor, symbol: int) -> Tensor:
+    """Queries may look at every key that is not padding: (B, 1, 1, S) from ids (B, S)."""
+    return (ids != symbol)[:, None, None, :]
+
+
+def causal(queries: int, keys: int | None = None, device: torch.device | None = None) -> Tensor:
+    """Query t may look at keys 0..t: (T, S). With more keys than queries, the queries are the last ones."""
+    keys = queries if keys is None else keys
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+
+
+def same_segment(queries: Tensor, keys: Tensor) -> Tensor:
+    """Block-diagonal: a query may look at the keys of its own sentence, (B, 1, T, S) from segments."""
+    return ((queries[:, :, None] == keys[:, None, :]) & (keys != 0)[:, None, :])[:, None]
+
+
+def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+    """What both allow; None allows everything."""
+    if first is None:
+        return second
+    return first if second is None else first & second
+
+
+def places(segments: Tensor) -> Tensor:
+    """Each token's place in its own sentence, 0 first: (B, T) from segments whose sentences stand together."""
+    index = torch.arange(segments.shape[1], device=segments.device).expand_as(segments)
+    begins = torch.ones_like(segments, dtype=torch.bool)
+    begins[:, 1:] = segments[:, 1:] != segments[:, :-1]
+    return index - torch.where(begins, index, 0).cummax(dim=1).values

@@ -1,0 +1,88 @@
+"""Where a word stands. Attention alone sees a set; positions make it a sequence.
+
+A table gives one vector a position: sinusoidal (fixed, any length) or learned (as many as were trained). A join
+brings it to the words: added, as in the paper, or concatenated and projected, the more general form with more
+parameters that the lecture asks about.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import InputError
+
+
+def sinusoidal(length: int, width: int, device: torch.device | str | None = None) -> Tensor:
+    """(T, D): sine in even columns, cosine in odd ones, of t / 10000^(2k/D) (Vaswani 2017, 3.5)."""
+    sine, cosine = _waves(length, width, device)
+    table = torch.empty(length, width, device=device)
+    table[:, 0::2] = sine
+    table[:, 1::2] = cosine[:, : width // 2]
+    return table
+
+
+def sinusoidal_halves(length: int, width: int, device: torch.device | str | None = None) -> Tensor:
+    """(T, D): the same columns in another order, all sines first and then all cosines, as Marian has them."""
+    sine, cosine = _waves(length, width, device)
+    return torch.cat([sine, cosine[:, : width // 2]], dim=1)
+
+
+def _waves(length: int, width: int, device: torch.device | str | None) -> tuple[Tensor, Tensor]:
+    # In double precision: in float32 the angle of position 1000 is already off in the fifth digit.
+    place = torch.arange(length, dtype=torch.float64, device=device)[:, None]
+    rate = torch.exp(torch.arange(0, width, 2, dtype=torch.float64, device=device) * (-math.log(10_000.0) / width))
+    angle = place * rate
+    return angle.sin().float(), angle.cos().float()
+
+
+class SinusoidalPositions(nn.Module):
+    """A fixed table, kept for `longest` positions and computed afresh beyond."""
+
+    def __init__(self, longest: int, width: int, *, halves: bool = False) -> None:
+        super().__init__()
+        self.width = width
+        self.table_of = sinusoidal_halves if halves else sinusoidal
+        # Not saved: it is a formula. Made on the CPU even when the model is built on the meta device.
+        self.register_buffer("table", self.table_of(longest, width, "cpu"), persistent=False)
+
+    def forward(self, start: int, stop: int) -> Tensor:
+        """The vectors (T, D) of positions start..stop-1."""
+        table: Tensor = self.table  # type: ignore[assignment]
+        if stop > len(table):
+            table = self.table_of(stop, self.width).to(table)
+        return table[start:stop]
+
+
+class LearnedPositions(nn.Module):
+    """One trained vector a position; there is none beyond `longest`."""
+
+    def __init__(self, longest: int, width: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(longest, width))
+
+    def forward(self, start: int, stop: int) -> Tensor:
+        """The vectors (T, D) of positions start..stop-1."""
+        if stop > len(self.table):
+            raise InputError(
+                f"{stop} tokens, but this model learned positions for {len(self.table)}; shorten the input"
+            )
+        return self.table[start:stop]
+
+
+class Added(nn.Module):
+    """word + position."""
+
+    def forward(self, words: Tensor, positions: Tensor) -> Tensor:
+        return words + positions
+
+
+class Concatenated(nn.Module):
+    """W [word; position]: adding is the case W = [I, I]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(2 * width, width, bias=False)
+
+    def forward(self, words: Tensor, positions: Tensor) -> Tensor:
+        return self.project(torch.cat([words, positions.expand_as(words)], dim=-1))

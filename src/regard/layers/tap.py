@@ -1,0 +1,42 @@
+"""A tap gives an inner value a name: its path in the model, such as `encoder.blocks.3.attention.weights`.
+
+A tap is an identity module without parameters: it changes no number, no saved file and no compiled graph
+until somebody watches it. Attention asks its tap whether it is watched and only then takes the written-out
+form, which has weights to show. `regard.inspection.capture` does the watching.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+Watcher = Callable[[Tensor], Tensor | None]
+
+
+class Tap(nn.Module):
+    """Hand a value through; a watcher sees it and may answer with another to put in its place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watcher: Watcher | None = None
+
+    @property
+    def watched(self) -> bool:
+        return self.watcher is not None
+
+    def forward(self, value: Tensor) -> Tensor:
+        if self.watcher is None:
+            return value
+        return _report(self.watcher, value)
+
+
+# A watcher is any Python function: the compiler steps around it and compiles what lies on both sides.
+@torch.compiler.disable
+def _report(watcher: Watcher, value: Tensor) -> Tensor:
+    answer = watcher(value)
+    return value if answer is None else answer
+
+
+def taps(model: nn.Module) -> dict[str, Tap]:
+    """Every tap of a model by its path."""
+    return {path: module for path, module in model.named_modules() if isinstance(module, Tap)}

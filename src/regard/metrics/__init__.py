@@ -1,0 +1,1 @@
+"""Scores: pure functions over lists, on the field's own libraries."""

@@ -1,0 +1,59 @@
+"""Word alignments: from tokens to words, from weights to links, and their error rate."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+Link = tuple[int, int]  # (source word, target word)
+
+
+def by_words(weights: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]) -> np.ndarray:
+    """Token weights (T, S) as word weights: summed over a source word's tokens, averaged over a target word's.
+
+    `source_words[s]` is the word that token s belongs to, -1 for none; likewise for the target.
+    """
+    source = _membership(source_words)  # (source words, S)
+    target = _membership(target_words)  # (target words, T)
+    return (target / target.sum(1, keepdims=True)) @ weights @ source.T
+
+
+def _membership(words: Sequence[int]) -> np.ndarray:
+    table = np.zeros((max(words, default=-1) + 1, len(words)))
+    for token, word in enumerate(words):
+        if word >= 0:
+            table[word, token] = 1.0
+    return table
+
+
+def links(weights: np.ndarray) -> set[Link]:
+    """Each target word (row) linked to the source word it looks at most."""
+    return {(int(source), target) for target, source in enumerate(weights.argmax(1))} if weights.size else set()
+
+
+class ErrorCounts(NamedTuple):
+    """What the alignment error rate is made of; counts of several sentences add up."""
+
+    found: int
+    sure: int
+    found_sure: int
+    found_possible: int
+
+    def plus(self, other: "ErrorCounts") -> "ErrorCounts":
+        return ErrorCounts(*(a + b for a, b in zip(self, other, strict=True)))
+
+    @property
+    def rate(self) -> float:
+        """1 - (|A∩S| + |A∩P|) / (|A| + |S|) (Och & Ney 2003)."""
+        return 1 - (self.found_sure + self.found_possible) / max(1, self.found + self.sure)
+
+
+def count_errors(found: Iterable[Link], sure: Iterable[Link], possible: Iterable[Link]) -> ErrorCounts:
+    """Found links against the gold ones; every sure link is also possible."""
+    found, sure = set(found), set(sure)
+    return ErrorCounts(len(found), len(sure), len(found & sure), len(found & (set(possible) | sure)))
+
+
+def pharaoh(found: Iterable[Link]) -> str:
+    """Links in Pharaoh's format, "0-0 1-2": source word, target word."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(found))

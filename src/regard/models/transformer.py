@@ -1,0 +1,288 @@
+"""The encoder-decoder Transformer of 2017.
+
+Vaswani et al., "Attention Is All You Need". The encoder reads the source with self-attention that sees both sides;
+the decoder writes the target with self-attention that sees only what is written, and looks at the encoder's words
+(the memory) with cross-attention. It differs from the RNN translator in that no step waits for the one before it
+while training, and from BERT and GPT, its two halves, in having both.
+
+Post-norm is the paper's: norm(x + f(x)). Pre-norm, x + f(norm(x)), trains without warm-up and needs one more norm at
+the end. Dropout stands where the paper has it (5.4): on each sublayer's output and on embedding plus position.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from regard.config import Facts
+from regard.errors import ConfigError
+from regard.layers import masks
+from regard.layers.attention import KeysValues, MultiHeadAttention
+from regard.layers.cache import Cache
+from regard.layers.embeddings import Embedding
+from regard.layers.feed_forward import FeedForward
+from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
+from regard.layers.tap import Tap
+from regard.models.symbols import Symbols
+
+
+class TransformerConfig(Facts):
+    """What a Transformer is made of."""
+
+    vocabulary: int = Field(
+        37_000, ge=4, description="ids the shared table has; a new tokenizer is trained to this size"
+    )
+    width: int = Field(512, ge=1, description="D, the length of every word vector")
+    heads: int = Field(8, ge=1, description="H, attentions side by side")
+    layers: int = Field(6, ge=1, description="blocks in the encoder and in the decoder")
+    decoder_layers: int | None = Field(None, ge=1, description="blocks in the decoder, where it differs")
+    feed_forward: int = Field(2048, ge=1, description="inner width of the feed-forward network")
+    activation: Literal["relu", "swish", "gelu"] = "relu"
+    dropout: float = Field(0.1, ge=0, lt=1)
+    norm: Literal["post", "pre"] = Field("post", description="layer norm after each residual (the paper) or before")
+    positions: Literal["sinusoidal", "halves", "learned"] = "sinusoidal"
+    join: Literal["added", "concatenated"] = Field("added", description="how positions come to the words")
+    longest: int = Field(1024, ge=1, description="positions in the table; learned ones end there")
+    symbols: Symbols = Symbols()
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> Self:
+        if self.width % self.heads:
+            raise ConfigError(
+                f"model.width={self.width} does not divide into model.heads={self.heads}; "
+                f"try model.width={self.width - self.width % self.heads or self.heads}"
+            )
+        return self
+
+
+# base and big are the paper's (table 3); the smaller ones are for a laptop.
+SIZES = {
+    "tiny": TransformerConfig(vocabulary=1_000, width=64, heads=4, layers=2, feed_forward=256),
+    "small": TransformerConfig(vocabulary=8_000, width=256, heads=4, layers=3, feed_forward=1024),
+    "base": TransformerConfig(),
+    "big": TransformerConfig(width=1024, heads=16, feed_forward=4096, dropout=0.3),
+}
+
+
+class Transformer(nn.Module):
+    """`model(source, target)` gives logits (B, T, V): at each place, for the token that comes next."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config.vocabulary, config.width)
+        if config.positions == "learned":
+            self.positions: nn.Module = LearnedPositions(config.longest, config.width)
+        else:
+            self.positions = SinusoidalPositions(config.longest, config.width, halves=config.positions == "halves")
+        self.join = Concatenated(config.width) if config.join == "concatenated" else Added()
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Xavier for matrices, zero for biases; the embedding has its own start."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+            elif isinstance(module, LearnedPositions):
+                nn.init.normal_(module.table, std=self.config.width**-0.5)
+
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        source_segments: Tensor | None = None,
+        target_segments: Tensor | None = None,
+    ) -> Tensor:
+        """Logits (B, T, V) for source (B, S) and the target so far (B, T), which begins with the begin symbol.
+
+        Rows are padded at the end. With segments, a row may hold several sentences that do not see each other.
+        """
+        if source_segments is None or target_segments is None:
+            source_mask = memory_mask = masks.padding(source, self.config.symbols.padding)
+            target_mask = None  # padding stands at the end, and nothing looks ahead
+        else:
+            source_mask = masks.same_segment(source_segments, source_segments)
+            memory_mask = masks.same_segment(target_segments, source_segments)
+            target_mask = masks.same_segment(target_segments, target_segments)
+        memory = self.encoder(self._embed(source, segments=source_segments), source_mask)
+        words = self._embed(target, segments=target_segments)
+        words = self.decoder(words, self.decoder.remember(memory), memory_mask, target_mask)
+        return self.embedding.logits(words)
+
+    def start(self, source: Tensor) -> "TransformerState":
+        """Read the source (B, S) once; what `step` needs from then on."""
+        mask = masks.padding(source, self.config.symbols.padding)
+        memory = self.encoder(self._embed(source), mask)
+        return TransformerState(
+            first=source.new_full((len(source),), self.config.symbols.begin),
+            memory=self.decoder.remember(memory),
+            memory_mask=None if bool(mask.all()) else mask,
+            caches=[Cache() for _ in self.decoder.blocks],
+        )
+
+    def step(self, tokens: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
+        """Logits (B, V) for what follows one more token (B,) in every row."""
+        words = self._embed(tokens[:, None], start=state.caches[0].length)
+        words = self.decoder(words, state.memory, state.memory_mask, caches=state.caches)
+        return self.embedding.logits(words[:, 0]), state
+
+    def _embed(self, ids: Tensor, *, start: int = 0, segments: Tensor | None = None) -> Tensor:
+        positions = self.positions(start, start + ids.shape[1])  # (T, D)
+        if segments is not None:
+            positions = positions[masks.places(segments)]  # (B, T, D)
+        return self.dropout(self.join(self.embedding(ids), positions))
+
+    @property
+    def alignment_tap(self) -> str:
+        """The cross-attention that tells best which source word a target word comes from."""
+        return f"decoder.blocks.{len(self.decoder.blocks) - 1}.memory_attention.weights"
+
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """The repeated parts, for whoever compiles, shards or recomputes them from outside."""
+        return [*self.encoder.blocks, *self.decoder.blocks]
+
+
+@dataclass
+class TransformerState:
+    """What decoding carries from step to step: the memory's keys and values, and the cache of what was written.
+
+    Rows may be several to a sentence (beams); the memory is kept once a sentence.
+    """
+
+    first: Tensor  # (B,) the tokens to step first
+    memory: list[KeysValues]  # of each decoder block
+    memory_mask: Tensor | None
+    caches: list[Cache]  # of each decoder block
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
+        sentences = len(self.memory[0].key)
+        beams = len(self.first) // sentences
+        kept = (rows if rows.dim() == 1 else rows[:, 0]) // beams
+        if not torch.equal(kept, torch.arange(sentences, device=rows.device)):
+            self.memory = [KeysValues(key[kept], value[kept]) for key, value in self.memory]
+            self.memory_mask = None if self.memory_mask is None else self.memory_mask[kept]
+        rows = rows.flatten()
+        self.first = self.first[rows]
+        for cache in self.caches:
+            cache.reorder(rows)
+
+
+class Encoder(nn.Module):
+    """Reads the source: each block lets every word look at every other."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        for block in self.blocks:
+            words = block(words, mask)
+        return self.norm(words)
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.pre_norm = config.norm == "pre"
+        self.attention = MultiHeadAttention(config.width, config.heads)
+        self.feed_forward = FeedForward(config.width, config.feed_forward, config.activation)
+        self.norm_attention = nn.LayerNorm(config.width)
+        self.norm_feed_forward = nn.LayerNorm(config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.words = Tap()
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        if self.pre_norm:
+            seen = self.norm_attention(words)
+            words = words + self.dropout(self.attention(seen, seen, mask))
+            words = words + self.dropout(self.feed_forward(self.norm_feed_forward(words)))
+        else:
+            words = self.norm_attention(words + self.dropout(self.attention(words, words, mask)))
+            words = self.norm_feed_forward(words + self.dropout(self.feed_forward(words)))
+        return self.words(words)
+
+
+class Decoder(nn.Module):
+    """Writes the target: each block looks back at what is written, then at the memory."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        layers = config.decoder_layers or config.layers
+        self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(layers))
+        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+
+    def remember(self, memory: Tensor) -> list[KeysValues]:
+        """The memory as each block sees it, projected once a sentence."""
+        return [block.memory_attention.remember(memory) for block in self.blocks]
+
+    def forward(
+        self,
+        words: Tensor,
+        memory: list[KeysValues],
+        memory_mask: Tensor | None,
+        mask: Tensor | None = None,
+        caches: list[Cache] | None = None,
+    ) -> Tensor:
+        for number, block in enumerate(self.blocks):
+            cache = None if caches is None else caches[number]
+            words = block(words, memory[number], memory_mask, mask, cache)
+        return self.norm(words)
+
+
+class DecoderBlock(nn.Module):
+    """Masked self-attention, cross-attention to the memory, feed-forward."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.pre_norm = config.norm == "pre"
+        self.attention = MultiHeadAttention(config.width, config.heads)
+        self.memory_attention = MultiHeadAttention(config.width, config.heads)
+        self.feed_forward = FeedForward(config.width, config.feed_forward, config.activation)
+        self.norm_attention = nn.LayerNorm(config.width)
+        self.norm_memory_attention = nn.LayerNorm(config.width)
+        self.norm_feed_forward = nn.LayerNorm(config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.words = Tap()
+
+    def forward(
+        self,
+        words: Tensor,
+        memory: KeysValues,
+        memory_mask: Tensor | None,
+        mask: Tensor | None,
+        cache: Cache | None,
+    ) -> Tensor:
+        if self.pre_norm:
+            seen = self.norm_attention(words)
+            words = words + self.dropout(self._look_back(seen, mask, cache))
+            seen = self.norm_memory_attention(words)
+            words = words + self.dropout(self._look_at(seen, memory, memory_mask))
+            words = words + self.dropout(self.feed_forward(self.norm_feed_forward(words)))
+        else:
+            words = self.norm_attention(words + self.dropout(self._look_back(words, mask, cache)))
+            words = self.norm_memory_attention(words + self.dropout(self._look_at(words, memory, memory_mask)))
+            words = self.norm_feed_forward(words + self.dropout(self.feed_forward(words)))
+        return self.words(words)
+
+    def _look_back(self, words: Tensor, mask: Tensor | None, cache: Cache | None) -> Tensor:
+        written = self.attention.remember(words)
+        if cache is not None:
+            written = cache.append(written)
+        return self.attention.look(words, written, mask, causal=True)
+
+    def _look_at(self, words: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
+        # Beams share their sentence's memory: (B * beams, 1, D) queries become (B, beams, D).
+        shared = words.reshape(len(memory.key), -1, words.shape[-1])
+        return self.memory_attention.look(shared, memory, mask).reshape(words.shape)

@@ -1,0 +1,52 @@
+"""The progress of a training run on standard error: a live bar in a terminal, plain lines elsewhere."""
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+if TYPE_CHECKING:
+    from regard.training.loop import Report
+
+
+def follow(reports: "Iterable[Report]", steps: int) -> "Report":
+    """Draw the reports as they come; gives the last one, with the newest held-out scores."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("step {task.completed:>5,.0f} of {task.total:,.0f}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.description}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    last = None
+    evaluated: dict[str, float] = {}
+    with bar:
+        row = bar.add_task("", total=steps)
+        for report in reports:
+            last = report
+            if report.note:
+                console.print(report.note, style="dim", highlight=False)
+            bar.update(row, completed=report.step, description=_line(report))
+            if report.heldout != evaluated and not console.is_terminal:
+                sys.stderr.write(f"step {report.step:,} of {steps:,}: {_line(report)}\n")
+            evaluated = report.heldout
+    assert last is not None
+    return last
+
+
+def _line(report: "Report") -> str:
+    parts = [f"loss {report.loss:.3f}", f"{report.tokens_per_second:,.0f} tokens/s", f"{_time(report.seconds_left)} left"]
+    if "exact_match" in report.heldout:
+        parts.append(f"held-out exact {report.heldout['exact_match']:.1%}")
+    if "bleu" in report.heldout:
+        parts.append(f"BLEU {report.heldout['bleu']:.1f}")
+    return " · ".join(parts)
+
+
+def _time(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,0 +1,98 @@
+"""Sentence pairs made ready for a translator: read or generated, split, tokenized into the cache."""
+
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, read_pairs
+from regard.data.parallel import ParallelText
+from regard.data.tokenized import TokenizedPairs, cached, content_key
+from regard.files import write_file
+from regard.recipes.run import Prepared, Run
+from regard.tasks.translation import Translation
+from regard.text.tokenizer import Tokenizer
+from regard.worlds.sentences import sentences
+
+Pairs = Iterator[tuple[str, str]]
+
+
+def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
+    """The translation task on the user's files, or on the built-in world when there are none."""
+    corpus = FileCorpus(paths, run.data) if paths else WorldCorpus(run.data)
+    vocabulary: int = run.model.vocabulary  # type: ignore[attr-defined]
+    if tokenizer_file.exists():
+        tokenizer = Tokenizer.load(tokenizer_file)
+    else:
+        tokenizer = Tokenizer.train((side for pair in corpus.training() for side in pair), vocabulary)
+        tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(tokenizer_file, tokenizer.to_json().encode())
+    data = ParallelText(
+        training=_tokenized(corpus, "training", tokenizer),
+        heldout=_tokenized(corpus, "heldout", tokenizer),
+        padding=tokenizer.padding,
+        begin=tokenizer.begin,
+        end=tokenizer.end,
+    )
+    notes = [*corpus.notes, f"{len(data.training):,} pairs to train on, {len(data.heldout):,} held out"]
+    if tokenizer.size < vocabulary:
+        notes.append(f"the text has words for a vocabulary of {tokenizer.size:,}, not {vocabulary:,}")
+    model = run.model.model_copy(update={"vocabulary": tokenizer.size})
+    return Prepared(Translation(tokenizer, run.task, data), model, notes)  # type: ignore[arg-type]
+
+
+def _tokenized(corpus: "Corpus", part: str, tokenizer: Tokenizer) -> TokenizedPairs:
+    key = content_key(corpus.files, tokenizer.to_json().encode(), {"part": part, **corpus.settings})
+    pairs = getattr(corpus, part)
+    return cached(key, lambda folder: TokenizedPairs.build(pairs(), tokenizer.encode_all, folder, size=tokenizer.size))
+
+
+class FileCorpus:
+    """The user's own pairs; what is held out shares no source sentence with the rest."""
+
+    def __init__(self, paths: Sequence[Path], config: DataConfig) -> None:
+        self.files = list(paths)
+        self.config = config
+        self.settings: dict[str, Any] = config.model_dump(mode="json")
+        bad = BadLines()
+        count = sum(1 for _ in self._read(bad))
+        self.share = heldout_share(count, config.heldout)
+        self.notes = bad.summary()
+
+    def training(self) -> Pairs:
+        return (pair for pair in self._read(BadLines()) if not is_heldout(pair[0], self.share))
+
+    def heldout(self) -> Pairs:
+        return (pair for pair in self._read(BadLines()) if is_heldout(pair[0], self.share))
+
+    def _read(self, report: BadLines) -> Pairs:
+        return read_pairs(self.files, on_error=self.config.on_error, report=report, longest=self.config.longest)
+
+
+class WorldCorpus:
+    """The built-in world: what is held out combines words as no training sentence does."""
+
+    def __init__(self, config: DataConfig) -> None:
+        self.config = config
+        self.files = _sources("regard.worlds")
+        self.settings: dict[str, Any] = {"sentences": config.sentences, "heldout": config.heldout}
+        self.notes: list[str] = []
+
+    def training(self) -> Pairs:
+        return ((pair.source, pair.target) for pair in sentences(self.config.sentences, split="train"))
+
+    def heldout(self) -> Pairs:
+        return ((pair.source, pair.target) for pair in sentences(self.config.heldout, split="heldout"))
+
+
+Corpus = FileCorpus | WorldCorpus
+
+
+def _sources(package: str) -> list[Path]:
+    """The code of a package: a world is its content."""
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return sorted(Path(spec.submodule_search_locations[0]).glob("*.py"))
+
+

@@ -1,0 +1,143 @@
+"""From a recipe to a trained model folder: settings, data, model, loop, card. Running it again goes on."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import SerializeAsAny
+from torch import nn
+
+from regard.checkpoint import TOKENIZER, WEIGHTS, model_files
+from regard.config import Facts, override
+from regard.data.pairs import DataConfig
+from regard.errors import ConfigError, FolderError
+from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
+from regard.models import MODELS
+from regard.runtime import seed_everything
+from regard.training.loop import Report, Task, TrainingConfig, train
+from regard.training.run_folder import RunFolder
+
+SETTINGS = "run.json"
+# What may change between two sittings of one run.
+MAY_CHANGE = {
+    "training.steps",
+    "training.minutes",
+    "training.evaluate_every",
+    "training.evaluate_on",
+    "training.checkpoint_every",
+    "training.keep",
+    "training.patience",
+}
+
+
+class Run(Facts):
+    """The settings of one run; the command line changes them by their dotted names."""
+
+    model: SerializeAsAny[Facts]
+    task: SerializeAsAny[Facts]
+    data: DataConfig
+    training: TrainingConfig
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A task with its data, the model's config fitted to it, and what the user should know of it."""
+
+    task: Any
+    model: Facts
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """`settings(paths)` for these data files (none: the built-in world), and how to make the task of them."""
+
+    name: str
+    settings: Callable[[Sequence[Path]], Run]
+    prepare: Callable[[Run, Sequence[Path], Path], Prepared]  # the path is where the tokenizer is kept
+
+
+def train_recipe(recipe: Recipe, paths: Sequence[Path], assignments: Sequence[str], path: Path) -> Iterator[Report]:
+    """Train a recipe into a folder, or go on there; yields the loop's reports. At the end it is a model folder."""
+    run = override(recipe.settings(paths), assignments)
+    folder = RunFolder(path)
+    with folder.locked():
+        _settle(recipe, run, paths, path)
+        if _is_finished(path, run):
+            yield Report(run.training.steps, note=f"{path} is trained already; for more, raise training.steps")
+            return
+        prepared = recipe.prepare(run, paths, path / TOKENIZER)
+        yield from (Report(0, note=note) for note in prepared.notes)
+        kind = _kind(prepared.model)
+        seed_everything(run.training.seed, 0)
+        model: nn.Module = MODELS[kind].model(prepared.model)
+        tokenizer = (path / TOKENIZER).read_bytes()
+
+        def files(card: str = "") -> dict[str, bytes]:
+            return model_files(kind, model, {"name": prepared.task.name}, tokenizer, card)
+
+        last = Report(0)
+        for report in train(model, prepared.task, run.training, folder, files):
+            last = replace(report, heldout=report.heldout or last.heldout)
+            yield report
+        if not last.stopped:
+            write_files(path, files(_card(recipe, run, paths, model, last)))
+
+
+def _kind(config: Facts) -> str:
+    return next(name for name, architecture in MODELS.items() if architecture.config is type(config))
+
+
+def _settle(recipe: Recipe, run: Run, paths: Sequence[Path], path: Path) -> None:
+    """Write down the settings of a new run; hold those of a resumed one against what is written."""
+    settings = run.model_dump(mode="json")
+    now = {"recipe": recipe.name, "data": [str(Path(p).resolve()) for p in paths], "threads": torch.get_num_threads()}
+    if (path / SETTINGS).exists():
+        before = read_json(path / SETTINGS)
+        old, new = _flat(before["settings"]) | {"recipe": before["recipe"]}, _flat(settings) | {"recipe": recipe.name}
+        for key in sorted(new.keys() | old.keys()):
+            if old.get(key) != new.get(key) and key not in MAY_CHANGE:
+                raise ConfigError(
+                    f"{path} was begun with {key}={old.get(key)}, now it is {new.get(key)}; "
+                    "give the same value to go on, or another -o to begin anew"
+                )
+    write_file(path / SETTINGS, encode_json({**now, "settings": settings}))
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat
+
+
+def _is_finished(path: Path, run: Run) -> bool:
+    """A whole model folder of at least so many steps stands there."""
+    if not (path / MANIFEST).exists():
+        return False
+    try:
+        verify(path)
+    except FolderError:
+        return False  # damaged: the checkpoints make it again
+    steps = [int(folder.name.removeprefix("step-")) for folder in RunFolder(path).folders()]
+    return not steps or max(steps) >= run.training.steps
+
+
+def _card(recipe: Recipe, run: Run, paths: Sequence[Path], model: nn.Module, last: Report) -> str:
+    """What this model is, for whoever finds the folder."""
+    parameters = sum(p.numel() for p in model.parameters())
+    data = ", ".join(path.name for path in paths) or "the built-in world of English and Spanish sentences"
+    scores = "\n".join(f"- {name}: {value:.4f}" for name, value in last.heldout.items())
+    return (
+        f"# {recipe.name}\n\n"
+        f"A {_kind(model.config)} of {parameters:,} parameters ({WEIGHTS}), trained with regard on {data}.\n\n"  # type: ignore[arg-type]
+        f"Command: `regard train {recipe.name} {' '.join(map(str, paths))}`, step {last.step}, "
+        f"seed {run.training.seed}.\n\n"
+        f"Held-out scores at the last evaluation:\n\n{scores}\n\n"
+        f"Settings:\n\n```json\n{json.dumps(run.model_dump(mode='json'), indent=2)}\n```\n\n"
+        f"Python {sys.version.split()[0]}, torch {torch.__version__}.\n"
+    )

@@ -1,0 +1,7 @@
+"""What can be learned, one file a task: examples, batch, loss, prediction, score. A new task is one line here."""
+
+from regard.tasks.translation import Translation
+
+TASKS = {
+    "translation": Translation,
+}

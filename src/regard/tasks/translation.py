@@ -1,0 +1,96 @@
+"""Translation: sentence pairs in, the next target token as the lesson, whole sentences out.
+
+Works with any model that answers `model(source, target)` with logits (B, T, V).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.config import Facts
+from regard.data.batches import PairBatch, Position
+from regard.data.parallel import ParallelText
+from regard.errors import InputError
+from regard.metrics.translation import bleu, exact_match
+from regard.text.tokenizer import Tokenizer
+
+# (model, source, the most tokens each row may get) -> for each row its hypotheses, best first
+Generate = Callable[[Any, Tensor, list[int]], list[list[Any]]]
+
+
+class TranslationConfig(Facts):
+    """What is asked of a translator while it learns."""
+
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="share of the target spread over all tokens")
+
+
+class Translation:
+    """The task, with the tokenizer it reads and writes by; with data to learn from, or without to run."""
+
+    name = "translation"
+
+    def __init__(
+        self, tokenizer: Tokenizer, config: TranslationConfig | None = None, data: ParallelText | None = None
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.config = config or TranslationConfig()
+        self.data = data
+
+    # ------------------------------------------------ learning
+
+    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, PairBatch]]:
+        """Batches without end from a position on, each with the position behind it."""
+        assert self.data is not None, "this task was made without data"
+        return self.data.training_batches(budget=budget, seed=seed, start=start)
+
+    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[PairBatch]:
+        """The held-out pairs, or the first `most` of them, once."""
+        assert self.data is not None, "this task was made without data"
+        return self.data.heldout_batches(budget=budget, most=most)
+
+    def loss(self, model: nn.Module, batch: PairBatch) -> Tensor:
+        """Cross-entropy summed over the batch's real target tokens; smoothed while training only."""
+        logits = model(batch.source, batch.target_in, batch.source_segments, batch.target_segments)
+        return F.cross_entropy(
+            logits.flatten(0, 1),
+            batch.target_out.flatten(),
+            ignore_index=self.tokenizer.padding,
+            label_smoothing=self.config.label_smoothing if model.training else 0.0,
+            reduction="sum",
+        )
+
+    # ------------------------------------------------ running
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        """Texts as one padded source (B, S), each closed by the end symbol."""
+        rows = [[*ids, self.tokenizer.end] for ids in self.tokenizer.encode_all(list(texts))]
+        for text, row in zip(texts, rows, strict=True):
+            if len(row) == 1:
+                raise InputError(f"{text!r} has no words; wanted a sentence to translate")
+        source = torch.full((len(rows), max(map(len, rows))), self.tokenizer.padding)
+        for line, row in zip(source, rows, strict=True):
+            line[: len(row)] = torch.tensor(row)
+        return source
+
+    def longest(self, source: Tensor) -> list[int]:
+        """How long each translation may get: twice the source and some; a row's neighbors do not matter."""
+        return (2 * (source != self.tokenizer.padding).sum(1) + 10).tolist()
+
+    def predict(self, model: Any, batch: PairBatch, generate: Generate) -> list[str]:
+        """The best translation of each source of a batch."""
+        found = generate(model, batch.source, self.longest(batch.source))
+        return [self.tokenizer.decode(hypotheses[0].tokens) for hypotheses in found]
+
+    def references(self, batch: PairBatch) -> list[str]:
+        return [self.tokenizer.decode(row) for row in batch.target_out.tolist()]
+
+    def score(self, predictions: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+        """Free-running scores: shares for exact match, 0 to 100 for BLEU."""
+        return {
+            "exact_match": exact_match(predictions, references),
+            "bleu": bleu(predictions, references).value,
+        }

@@ -1,0 +1,197 @@
+"""Byte-level BPE (Sennrich 2016; Radford 2019), a thin class over the `tokenizers` library.
+
+The alphabet is the 256 bytes, so no text is ever unknown. A word carries the space before it, also at the
+beginning of the text: "cat" is the same token wherever it stands. Ids 0, 1, 2 are padding, begin and end.
+"""
+
+import codecs
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+
+from regard.errors import ConfigError, FolderError, InputError
+
+SPECIALS = ("<pad>", "<s>", "</s>")
+SMALLEST = len(SPECIALS) + 256
+WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text: runs of letters, digits and underscores; every other visible character alone."""
+    return WORD.findall(text)
+
+
+class Tokenizer:
+    """Text to ids and back. Make one with `Tokenizer.train` or `Tokenizer.load`."""
+
+    padding, begin, end = range(3)
+
+    def __init__(self, core: tokenizers.Tokenizer) -> None:
+        self._core = core
+        self._core.no_padding()
+        self._core.no_truncation()
+        # Not kept in the file. Without it a user who types "</s>" would end the sentence.
+        self._core.encode_special_tokens = True
+        self._bytes = _bytes_of_tokens(core)
+
+    @classmethod
+    def train(cls, texts: Iterable[str], size: int) -> "Tokenizer":
+        """Learn at most `size` tokens from the texts. The same texts in the same order: the same tokenizer.
+
+        A small text may have fewer pairs worth merging than asked for; `size` then says how many there are.
+        """
+        if size < SMALLEST:
+            raise ConfigError(f"tokenizer size: got {size}, wanted at least {SMALLEST}: the bytes and the specials")
+        core = tokenizers.Tokenizer(models.BPE())
+        core.normalizer = normalizers.NFC()
+        core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+        core.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=size,
+            min_frequency=2,  # a pair seen once is no pattern
+            special_tokens=list(SPECIALS),
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+        core.train_from_iterator(texts, trainer)
+        return cls(core)
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Tokenizer":
+        """Read a tokenizer.json. A damaged or foreign file: FolderError, one line that names it."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+            core = tokenizers.Tokenizer.from_str(text)
+        except Exception as error:  # the library raises bare Exception for a file it cannot read
+            reason = " ".join(str(error).split())
+            raise FolderError(f"{path}: cannot be read as a tokenizer.json ({reason})") from error
+        found = tuple(core.id_to_token(number) for number in range(len(SPECIALS)))
+        if found != SPECIALS:
+            raise FolderError(f"{path}: ids 0, 1, 2 are {found}, wanted {SPECIALS}; train it with regard")
+        try:
+            return cls(core)
+        except ValueError as error:
+            raise FolderError(f"{path}: {error}; wanted a byte-level tokenizer") from error
+
+    def save(self, path: Path | str) -> None:
+        """Write the tokenizer.json, the format of the `tokenizers` library."""
+        Path(path).write_text(self.to_json(), encoding="utf-8")
+
+    def to_json(self) -> str:
+        """The text of the tokenizer.json: equal texts, equal tokenizers."""
+        return str(self._core.to_str(pretty=True))
+
+    @property
+    def size(self) -> int:
+        """How many tokens there are, the specials included."""
+        return len(self._bytes)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without begin and end. A special's name in the text is ordinary text."""
+        return self.encode_all([text])[0]
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many texts, on all cores: the same as `encode` on each."""
+        try:
+            encodings = self._core.encode_batch_fast(texts, add_special_tokens=False)
+        except TypeError:
+            broken = next((text for text in texts if _has_lone_surrogate(text)), None)
+            if broken is None:
+                raise
+            raise InputError(
+                f"text {broken[:40]!r}: got half of a surrogate pair, wanted text that UTF-8 can write"
+            ) from None
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of the ids, specials left out: `encode` undone, up to NFC and one leading space."""
+        # Half a character (a model stopped in the middle of an emoji) becomes U+FFFD.
+        return b"".join(self._bytes[number] for number in ids).decode("utf-8", "replace").removeprefix(" ")
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """For each token the index of its word in `split_words(decode(ids))`; -1 for a special or no word.
+
+        A token with parts of two words belongs to the first. White space belongs to the word it leads to,
+        at the end of the text to the last.
+        """
+        owners = _words_of_bytes(b"".join(self._bytes[number] for number in ids))
+        result, start = [], 0
+        for number in ids:
+            length = len(self._bytes[number])
+            result.append(owners[start] if length else -1)
+            start += length
+        return result
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """A short name for each token, for the axis of a picture: "walk", "·ing" (the word goes on), "</s>".
+
+        The space before a word is left out; a space alone is "␣", half a character its byte, as in "\\xc3".
+        """
+        words = self.words(ids)
+        before = [-1, *words][:-1]
+        return [
+            ("·" if word == last != -1 else "") + self._name(number)
+            for number, word, last in zip(ids, words, before, strict=True)
+        ]
+
+    def _name(self, number: int) -> str:
+        if number < len(SPECIALS):
+            return SPECIALS[number]
+        text = self._bytes[number].decode("utf-8", "backslashreplace")
+        text = (text.removeprefix(" ") or " ").replace(" ", "␣")
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _has_lone_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _bytes_of_tokens(core: tokenizers.Tokenizer) -> list[bytes]:
+    """What each id stands for; nothing for the specials. ValueError: a token that is not made of bytes."""
+    byte_of = _byte_alphabet()
+    result = [b""] * len(SPECIALS)
+    for number in range(len(SPECIALS), core.get_vocab_size()):
+        token = core.id_to_token(number) or "�"
+        try:
+            result.append(bytes(byte_of[character] for character in token))
+        except KeyError:
+            raise ValueError(f"token {number} is {token!r}") from None
+    return result
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """GPT-2's spelling of bytes: the printable ones of Latin-1 as they are, the rest from U+0100 on."""
+    printable = {
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), ord("ÿ") + 1),
+    }
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+def _words_of_bytes(raw: bytes) -> list[int]:
+    """For each byte of UTF-8 the index of its word; white space counts to the next word or else the last."""
+    places, text = _places_of_bytes(raw)
+    owners, last = [-1] * len(text), -1
+    start = 0
+    for last, match in enumerate(WORD.finditer(text)):
+        owners[start : match.end()] = [last] * (match.end() - start)
+        start = match.end()
+    owners[start:] = [last] * (len(text) - start)
+    return [owners[place] for place in places]
+
+
+def _places_of_bytes(raw: bytes) -> tuple[list[int], str]:
+    """The text of the bytes, and for each byte the index of the character it belongs to."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    places, text = [], ""
+    for position in range(len(raw)):
+        new = decoder.decode(raw[position : position + 1])
+        # No character yet: the byte begins or continues the one to come.
+        places.append(len(text) + max(0, len(new) - 1))
+        text += new
+    return places, text + decoder.decode(b"", final=True)

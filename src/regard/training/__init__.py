@@ -1,0 +1,1 @@
+"""The one loop, its optimizer, its folder and its log."""

@@ -1,0 +1,49 @@
+"""What a run leaves to read: metrics.jsonl, a line a report, and the same for TensorBoard."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from torch.utils.tensorboard import SummaryWriter
+
+METRICS = "metrics.jsonl"
+
+
+class Log:
+    """Appends to a run's metrics. A resumed run first forgets what came after its checkpoint."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        self.path = folder / METRICS
+        _forget_after(self.path, step)
+        self._file = self.path.open("a", encoding="utf-8")
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1 if step else None)
+
+    def write(self, step: int, values: dict[str, Any]) -> None:
+        self._file.write(json.dumps({"step": step} | {name: _plain(value) for name, value in values.items()}) + "\n")
+        self._file.flush()
+        for name, value in values.items():
+            if isinstance(value, int | float):
+                self._board.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        self._file.close()
+        self._board.close()
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they are written as the words."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _forget_after(path: Path, step: int) -> None:
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line)
+        except (ValueError, KeyError):
+            continue  # the half line of a run that was killed while writing
+    path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")

@@ -1,0 +1,282 @@
+"""The one loop. It knows a task's batches and loss, and nothing of what is learned.
+
+`train` is a generator: it yields a report a step, and whoever iterates draws the progress. Resume is bit-exact: the
+order of the batches is a pure function of (seed, epoch, index), every step's chance of (seed, step), and a checkpoint
+holds the rest.
+"""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.checkpoint import average
+from regard.config import Facts
+from regard.data.batches import Position
+from regard.errors import TrainingError
+from regard.evaluation.evaluate import free_running, heldout_loss
+from regard.files import Files
+from regard.runtime import seed_everything
+from regard.training.log import Log
+from regard.training.optimizer import (
+    Schedule,
+    learning_rate,
+    make_optimizer,
+    optimizer_tensors,
+    restore_optimizer,
+)
+from regard.training.run_folder import Progress, RunFolder
+
+
+class TrainingConfig(Facts):
+    """How a run goes."""
+
+    steps: int = Field(1000, ge=1, description="optimizer steps in all")
+    minutes: float | None = Field(None, gt=0, description="end by then, the schedule following the clock")
+    batch_tokens: int = Field(
+        4096, ge=16, description="positions in a batch: rows x (source + target), padding counted"
+    )
+    accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
+    learning_rate: float = Field(1e-3, gt=0, description="the peak")
+    warmup: int = Field(100, ge=0, description="steps up to the peak")
+    schedule: Schedule = "inverse_sqrt"
+    weight_decay: float = Field(0.01, ge=0)
+    clip: float = Field(1.0, gt=0, description="largest norm a gradient keeps")
+    evaluate_every: int = Field(500, ge=1, description="steps between held-out evaluations")
+    evaluate_on: int = Field(200, ge=1, description="held-out examples decoded at each of them")
+    checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
+    keep: int = Field(2, ge=2, description="newest checkpoints that stay, beside the best")
+    average: int = Field(1, ge=1, description="newest checkpoints whose mean is tried as the final model")
+    patience: int | None = Field(None, ge=1, description="stop after so many evaluations without a better loss")
+    seed: int = Field(1, ge=0)
+
+
+class Task(Protocol):
+    """What the loop asks of a task."""
+
+    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, Any]]: ...
+
+    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[Any]: ...
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor: ...
+
+    def predict(self, model: Any, batch: Any, generate: Any) -> list[str]: ...
+
+    def references(self, batch: Any) -> list[str]: ...
+
+    def score(self, predictions: list[str], references: list[str]) -> dict[str, float]: ...
+
+
+@dataclass(frozen=True)
+class Report:
+    """One step, for whoever watches."""
+
+    step: int
+    loss: float = math.nan  # a token, smoothed as the task trains
+    tokens_per_second: float = 0.0
+    seconds_left: float = 0.0
+    heldout: dict[str, float] = field(default_factory=dict)  # the newest evaluation
+    note: str = ""  # something the user should read
+    stopped: int = 0  # the signal that ended the run before its time
+
+
+BAD_STEPS = 5  # not finite, one after the other: the run has left the road
+LOG_EVERY = 10
+
+
+def train(
+    model: nn.Module, task: Task, config: TrainingConfig, folder: RunFolder, files: Callable[[], Files]
+) -> Iterator[Report]:
+    """Train, or go on from the newest good checkpoint; at the end the model has its final weights.
+
+    `files` gives the model as the files of a model folder, for the checkpoints.
+    """
+    optimizer = make_optimizer(model, weight_decay=config.weight_decay)
+    progress, notes = _resume(folder, model, optimizer)
+    yield from (Report(progress.step, note=note) for note in notes)
+    batches = task.training_batches(budget=config.batch_tokens, seed=config.seed, start=progress.position)
+    clock = _Clock(progress)
+    heldout: dict[str, float] = {}
+    model.train()
+    with closing(Log(folder.path, progress.step)) as log, _stop_signals() as signals:
+        while not _over(progress, config):
+            step = progress.step + 1
+            several = list(islice(batches, config.accumulate))
+            seed_everything(config.seed, step)
+            rate = _rate(step, config, clock.seconds)
+            loss, norm = _take_step(model, task, optimizer, [batch for _, batch in several], rate, config.clip)
+            good = math.isfinite(loss) and math.isfinite(norm)
+            progress = replace(
+                progress,
+                step=step,
+                position=several[-1][0],
+                seconds=clock.seconds,
+                tokens=progress.tokens + sum(batch.tokens for _, batch in several),
+                skipped_in_a_row=0 if good else progress.skipped_in_a_row + 1,
+            )
+            speed = clock.tokens_per_second(progress)
+            note = "" if good else f"step {step}: loss {loss}, gradient norm {norm}: skipped"
+            ending = _over(progress, config)
+            evaluating = step % config.evaluate_every == 0 or ending
+            if evaluating:
+                heldout = evaluate(model, task, config)
+                progress = progress.evaluated(heldout["loss"])
+                log.write(step, {f"heldout_{name}": value for name, value in heldout.items()})
+            if not good or step % LOG_EVERY == 0 or ending:
+                values = {
+                    "loss": loss,
+                    "gradient_norm": norm,
+                    "learning_rate": rate,
+                    "tokens_per_second": speed,
+                }
+                log.write(step, values if good else values | {"skipped": True})
+            if progress.skipped_in_a_row == BAD_STEPS:
+                raise _left_the_road(folder, note)
+            if evaluating or step % config.checkpoint_every == 0 or signals:
+                tensors = optimizer_tensors(optimizer, model)
+                folder.save(files(), tensors, progress, keep=max(config.keep, config.average))
+            stopped = signals[0] if signals and not ending else 0
+            yield Report(step, loss, speed, clock.seconds_left(progress, config), heldout, note, stopped)
+            if stopped:
+                return
+    yield Report(progress.step, heldout=heldout, note=_finish(model, task, config, folder, progress))
+
+
+def evaluate(model: nn.Module, task: Task, config: TrainingConfig) -> dict[str, float]:
+    """Held-out loss over everything kept out, and the scores of what is written for the first of it."""
+    loss = heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
+    batches = task.heldout_batches(budget=config.batch_tokens, most=config.evaluate_on)
+    return {"loss": loss, **free_running(model, task, batches)}
+
+
+def _resume(folder: RunFolder, model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Progress, list[str]]:
+    checkpoint, notes = folder.newest()
+    if checkpoint is None:
+        return Progress(), [*notes, "no good checkpoint is left: starting anew"] if notes else []
+    # Copied in, not assigned: a tensor's place in memory decides how a matrix product is cut, and so its last bits.
+    model.load_state_dict(checkpoint.weights)
+    restore_optimizer(optimizer, model, checkpoint.optimizer)
+    return checkpoint.progress, [*notes, f"going on from {checkpoint.folder}"]
+
+
+def _take_step(
+    model: nn.Module,
+    task: Task,
+    optimizer: torch.optim.Optimizer,
+    batches: list[Any],
+    rate: float,
+    clip: float,
+) -> tuple[float, float]:
+    """One optimizer step over the batches' mean loss a token; (loss, gradient norm). Not finite: no step is taken."""
+    tokens = sum(batch.tokens for batch in batches)
+    total = 0.0
+    for batch in batches:
+        loss = task.loss(model, batch) / tokens
+        loss.backward()
+        total += loss.item()
+    norm = nn.utils.clip_grad_norm_(model.parameters(), clip).item()
+    if math.isfinite(total) and math.isfinite(norm):
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return total, norm
+
+
+def _rate(step: int, config: TrainingConfig, seconds: float) -> float:
+    total: float = config.steps
+    if config.minutes is not None and seconds > 0:
+        total = min(total, step * config.minutes * 60 / seconds)
+    return learning_rate(step, schedule=config.schedule, peak=config.learning_rate, warmup=config.warmup, total=total)
+
+
+def _over(progress: Progress, config: TrainingConfig) -> bool:
+    return (
+        progress.step >= config.steps
+        or (config.minutes is not None and progress.seconds >= config.minutes * 60)
+        or (config.patience is not None and progress.worse_in_a_row >= config.patience)
+    )
+
+
+def _left_the_road(folder: RunFolder, note: str) -> TrainingError:
+    good = folder.folders()
+    where = f"the last good checkpoint is {good[-1]}" if good else "there was no checkpoint yet"
+    return TrainingError(
+        f"{note}, the fifth in a row; {where}; try a lower training.learning_rate, into another folder"
+    )
+
+
+def _finish(model: nn.Module, task: Task, config: TrainingConfig, folder: RunFolder, progress: Progress) -> str:
+    """Give the model the best weights of the run: the last, the best evaluated, or the mean of the newest."""
+    note = f"kept the weights of step {progress.step}"
+    best, best_loss = folder.checkpoints / f"step-{progress.best_step}", progress.best_loss
+    if progress.best_step not in (None, progress.step) and best.is_dir():
+        model.load_state_dict(folder.read(best).weights)
+        note = f"kept the weights of step {progress.best_step}, whose held-out loss was the lowest"
+    if config.average > 1:
+        before = {name: weight.clone() for name, weight in model.state_dict().items()}
+        newest = folder.folders()[-config.average :]
+        model.load_state_dict(average(folder.read(one).weights for one in newest))
+        loss = heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
+        if best_loss is None or loss < best_loss:
+            return f"kept the mean of {len(newest)} checkpoints: held-out loss {loss:.4f} instead of {best_loss}"
+        model.load_state_dict(before)
+    return note
+
+
+class _Clock:
+    """Time spent in a run over all its sittings, the present speed, and the time left."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._before = progress
+        self._begun = self._lap = time.perf_counter()
+        self._tokens = progress.tokens
+        self._speed = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self._before.seconds + time.perf_counter() - self._begun
+
+    def tokens_per_second(self, progress: Progress) -> float:
+        """Real target tokens a second, as a running mean; called once a step."""
+        now = time.perf_counter()
+        speed = (progress.tokens - self._tokens) / (now - self._lap)
+        self._lap, self._tokens = now, progress.tokens
+        self._speed = 0.95 * self._speed + 0.05 * speed if self._speed else speed
+        return self._speed
+
+    def seconds_left(self, progress: Progress, config: TrainingConfig) -> float:
+        a_step = (self.seconds - self._before.seconds) / (progress.step - self._before.step)
+        left = a_step * (config.steps - progress.step)
+        return left if config.minutes is None else max(0.0, min(left, config.minutes * 60 - self.seconds))
+
+
+@contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """A list that gets the first stop signal (Ctrl-C, SIGTERM); the loop then saves and leaves. A second ends at once."""
+    received: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    if threading.current_thread() is not threading.main_thread():  # Python allows handlers in the main thread only
+        yield received
+        return
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""Worlds we generate, where the true answer is known: sentences, scenes, stories."""

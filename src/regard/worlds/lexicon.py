@@ -1,0 +1,110 @@
+"""What a word is: its forms in both languages and the words it goes with."""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+from zlib import crc32
+
+from regard.worlds.pieces import Piece
+
+Tense = Literal["present", "progressive", "past"]
+
+RESERVED_ONE_IN = 8
+ALWAYS_RESERVED = frozenset({("eat", "bread")})  # the lecture's sentence must be new to the model
+
+
+def reserved(word: str, noun: str) -> bool:
+    """Whether a verb with this object, or an adjective with this noun, is kept out of training."""
+    # crc32 is the same on every machine and in every process; Python's own hash is not.
+    return (word, noun) in ALWAYS_RESERVED or crc32(f"{word} {noun}".encode()) % RESERVED_ONE_IN == 0
+
+
+class Determiner(NamedTuple):
+    """`the`, `my`, `two`: English by number, Spanish by number and gender."""
+
+    lemma: str
+    english: tuple[tuple[str, ...], tuple[str, ...]]
+    spanish: tuple[tuple[str, ...], ...]
+    definite: bool
+    article: bool  # `el` and `un` stand before a feminine noun with stressed a: el agua, but esta agua
+
+
+class Pronoun(NamedTuple):
+    """A subject pronoun, which Spanish drops, with its object form, which Spanish puts before the verb."""
+
+    subject: Piece
+    object: Piece
+    person: int
+    column: int
+
+
+class Adjective(NamedTuple):
+    """An adjective with its four forms and its verb: ser, estar, or tener with a noun (tener hambre)."""
+
+    lemma: str
+    copula: str
+    forms: tuple[Piece, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Noun:
+    """A noun and what goes with it. Pairs of lists are (open, reserved for the held-out split)."""
+
+    lemma: str
+    english: tuple[str, str]
+    spanish: tuple[str, str]
+    feminine: bool
+    stressed_a: bool
+    person: bool
+    animal: bool
+    determiners: dict[str, tuple[tuple[Determiner, bool], ...]]  # by role: (determiner, plural)
+    attributes: tuple[list[Adjective], list[Adjective]] = field(default_factory=lambda: ([], []))
+    states: tuple[list[Adjective], list[Adjective]] = field(default_factory=lambda: ([], []))
+    acts: "list[Frame]" = field(default_factory=list)
+    undergoes: "tuple[list[Frame], list[Frame]]" = field(default_factory=lambda: ([], []))
+    spots: "tuple[Spot, ...]" = ()
+    wholes: "tuple[Noun, ...]" = ()
+
+
+class Spot(NamedTuple):
+    """A preposition and the places it fits."""
+
+    preposition: Piece
+    nouns: tuple[Noun, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Verb:
+    """A verb with its forms as pieces, by person; `base_*` have the English form after do, does, did."""
+
+    lemma: str
+    flags: frozenset[str]
+    tenses: tuple[Tense, ...]
+    preposition: Piece | None
+    present: tuple[Piece, ...]
+    past: tuple[Piece, ...]
+    base_present: tuple[Piece, ...]
+    base_past: tuple[Piece, ...]
+    gerund: Piece
+    past_like_base: bool  # read, put, cut: `i read` does not tell its tense
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """A verb with the subjects, objects and places it makes sense with."""
+
+    verb: Verb
+    subjects: tuple[Noun, ...]
+    objects: tuple[tuple[Noun, ...], tuple[Noun, ...]]  # open, reserved
+    spots: tuple[Spot, ...]
+    human: bool  # people do it, so a pronoun may
+    askable: tuple[tuple[Noun, ...], tuple[Noun, ...]]  # the lifeless among its objects: which book, how many
+    question_words: tuple[str, ...]  # what and who, where its objects answer to them
+
+
+@dataclass(slots=True, eq=False)
+class Description:
+    """An adjective with the nouns it may be said of."""
+
+    adjective: Adjective
+    nouns: tuple[list[Noun], list[Noun]]  # open, reserved
+    human: bool

@@ -1,0 +1,183 @@
+"""Attention: the lectures' numbers, and the two forms held equal."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from regard.layers import masks
+from regard.layers.attention import Additive, Dot, MultiHeadAttention, ScaledDot, attend, attend_written_out
+from regard.layers.positions import sinusoidal
+
+# The lecture's table of raw scores, and what it shows after the causal mask and the softmax of each row.
+RAW = """
+-0.08  1.24  0.69 -0.98  1.43 -0.60  0.70  0.16  0.93  1.28 -1.61 -1.10
+-0.09 -0.00 -0.70  0.06  0.25  0.23  0.26  0.18  0.78 -0.21 -1.01  1.01
+ 0.86  1.19  1.59  0.86 -0.13 -0.15 -2.13 -0.98 -0.87 -1.72  1.87 -0.72
+ 0.12 -0.03 -0.02  0.88 -0.46 -0.70  0.54 -0.42 -1.89 -0.38  0.04 -0.84
+ 0.51  0.17  0.13 -1.64  0.24 -0.02  1.68 -0.36  0.64  0.36  0.27  0.66
+ 0.24 -1.44  0.43  0.74  0.96 -1.21 -0.31  1.54  1.66  1.14  0.58 -1.44
+ 0.26 -0.10  0.93  0.72 -0.38  1.65  0.47 -0.96 -0.17 -0.90 -1.57  0.22
+-0.55  0.81  0.71  1.70 -0.80 -1.14 -0.32  1.78 -0.70 -0.04  1.54  0.81
+ 0.74 -0.76 -0.44 -0.08 -1.38 -0.13  1.25 -1.37  1.84  0.30  0.57  0.74
+-0.97 -0.91  0.15  0.35 -0.81  0.11  1.14 -1.52  1.06  1.87  0.50 -0.30
+ 1.56  0.90  0.39  1.46  1.44 -1.05  0.90 -0.73  0.36 -0.67 -0.62 -0.43
+ 0.32  0.74  0.44 -0.10  1.19  0.83  0.29  2.06  0.51 -0.26  1.51  0.11
+"""
+SHOWN = """
+1.00 0 0 0 0 0 0 0 0 0 0 0
+0.48 0.52 0 0 0 0 0 0 0 0 0 0
+0.22 0.31 0.47 0 0 0 0 0 0 0 0 0
+0.20 0.18 0.18 0.44 0 0 0 0 0 0 0 0
+0.31 0.22 0.21 0.04 0.23 0 0 0 0 0 0 0
+0.16 0.03 0.19 0.26 0.32 0.04 0 0 0 0 0 0
+0.09 0.06 0.18 0.14 0.05 0.36 0.11 0 0 0 0 0
+0.03 0.13 0.11 0.31 0.03 0.02 0.04 0.33 0 0 0 0
+0.14 0.03 0.04 0.06 0.02 0.06 0.23 0.02 0.41 0 0 0
+0.02 0.02 0.07 0.08 0.03 0.06 0.18 0.01 0.16 0.37 0 0
+0.21 0.11 0.06 0.19 0.18 0.02 0.11 0.02 0.06 0.02 0.02 0
+0.05 0.07 0.05 0.03 0.11 0.08 0.05 0.27 0.06 0.03 0.16 0.04
+"""
+
+
+def table(text):
+    return torch.tensor([[float(cell) for cell in line.split()] for line in text.strip().splitlines()])
+
+
+def test_scores_112_96_16_8_with_key_width_64():
+    query = torch.zeros(1, 64)
+    query[0, 0] = 1.0
+    keys = torch.zeros(4, 64)
+    keys[:, 0] = torch.tensor([112.0, 96.0, 16.0, 8.0])
+    values = torch.eye(4, 64)
+    steps = attend_written_out(query, keys, values)
+    assert steps.scores.tolist() == [[112, 96, 16, 8]]
+    assert steps.scaled.tolist() == [[14, 12, 2, 1]]
+    assert [round(weight, 2) for weight in steps.weights[0].tolist()] == [0.88, 0.12, 0.00, 0.00]
+    # z1 = 0.88 v1 + 0.12 v2, and the fast form says the same
+    assert_close(steps.output[0, :4], steps.weights[0])
+    assert_close(attend(query[None, None], keys[None, None], values[None, None])[0, 0], steps.output)
+
+
+def test_the_lectures_table_masked_and_softmaxed_row_by_row():
+    raw = table(RAW)
+    # Identity queries and the table as keys: q · k is the table itself.
+    steps = attend_written_out(torch.eye(12), raw.T.contiguous(), torch.eye(12), causal=True, similarity=Dot())
+    assert_close(steps.scores, raw)
+    assert steps.masked[0].tolist()[1:] == [-math.inf] * 11
+    assert_close(steps.weights, table(SHOWN), atol=0.006, rtol=0)
+    assert_close(steps.weights.sum(-1), torch.ones(12))
+
+
+def test_masking_is_more_than_cutting_links():
+    """The rows left are softmaxed anew: the weights that stay grow."""
+    raw = table(RAW)
+    free = raw.softmax(-1)
+    masked = attend_written_out(torch.eye(12), raw.T.contiguous(), torch.eye(12), causal=True, similarity=Dot()).weights
+    below = torch.ones(12, 12).tril(-1).bool() & (torch.arange(12) < 11)[:, None]
+    assert (masked[below] > free[below]).all()
+
+
+@pytest.mark.parametrize("similarity", [Dot(), ScaledDot()])
+@pytest.mark.parametrize("causal", [False, True])
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    batch=st.integers(1, 3),
+    queries=st.integers(1, 6),
+    more=st.integers(0, 4),
+    masked=st.booleans(),
+)
+def test_fast_equals_written_out_forward_and_backward(similarity, causal, seed, batch, queries, more, masked):
+    generator = torch.Generator().manual_seed(seed)
+    keys = queries + more
+    query, key, value = (
+        torch.randn(batch, 2, n, 8, generator=generator).requires_grad_() for n in (queries, keys, keys)
+    )
+    # Some rows may end up with nothing to look at.
+    mask = torch.rand(batch, 1, queries, keys, generator=generator) > 0.5 if masked else None
+    fast = attend(query, key, value, mask, causal=causal, similarity=similarity)
+    slow = attend_written_out(query, key, value, mask, causal=causal, similarity=similarity).output
+    assert_close(fast, slow)
+    upstream = torch.randn(fast.shape, generator=generator)
+    for one, other in zip(
+        torch.autograd.grad(fast, (query, key, value), upstream),
+        torch.autograd.grad(slow, (query, key, value), upstream),
+        strict=True,
+    ):
+        assert_close(one, other)
+        assert one.isfinite().all()
+
+
+@pytest.mark.parametrize("similarity", [Dot(), ScaledDot(), Additive(8)])
+def test_a_row_that_may_look_nowhere_gives_zeros_and_no_nan(similarity):
+    query, key, value = (torch.randn(1, 1, 3, 8, requires_grad=True) for _ in range(3))
+    mask = torch.ones(1, 1, 3, 3, dtype=torch.bool)
+    mask[..., 1, :] = False
+    for form in (attend, lambda *a, **k: attend_written_out(*a, **k).output):
+        output = form(query, key, value, mask, similarity=similarity)
+        assert output[0, 0, 1].tolist() == [0.0] * 8
+        for gradient in torch.autograd.grad(output.sum(), (query, key, value)):
+            assert gradient.isfinite().all()
+        assert (
+            torch.autograd.grad(form(query, key, value, mask, similarity=similarity).sum(), query)[0][0, 0, 1]
+            .eq(0)
+            .all()
+        )
+
+
+def test_additive_similarity_is_bahdanaus_formula():
+    torch.manual_seed(0)
+    similarity = Additive(4, hidden=5)
+    query, key = torch.randn(2, 4), torch.randn(3, 4)
+    scores = similarity(query, key)
+    for t in range(2):
+        for s in range(3):
+            hidden = torch.tanh(similarity.query.weight @ query[t] + similarity.key.weight @ key[s])
+            assert_close(scores[t, s], (similarity.score.weight @ hidden)[0])
+
+
+def test_permuting_the_words_permutes_self_attention_and_positions_break_that():
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(16, 4).eval()
+    words = torch.randn(1, 7, 16)
+    order = torch.randperm(7)
+    assert_close(attention(words[:, order], words[:, order]), attention(words, words)[:, order])
+    placed, moved = words + sinusoidal(7, 16), words[:, order] + sinusoidal(7, 16)
+    assert not torch.allclose(attention(moved, moved), attention(placed, placed)[:, order], atol=1e-3)
+
+
+def test_the_variance_of_a_dot_product_grows_with_its_width_and_scaling_brings_it_back_to_one():
+    generator = torch.Generator().manual_seed(0)
+    for width in (4, 64, 1024):
+        query, key = (torch.randn(2000, width, generator=generator) for _ in range(2))
+        assert Dot()(query, key).var() == pytest.approx(width, rel=0.1)
+        assert attend_written_out(query, key, key).scaled.var() == pytest.approx(1.0, rel=0.1)
+
+
+def test_multi_head_attention_is_the_concatenation_of_its_heads():
+    """head_i = Attention(W_i x), then the output projection of all of them side by side."""
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(8, 2)
+    words, memory = torch.randn(1, 3, 8), torch.randn(1, 5, 8)
+    heads = []
+    for part in (slice(0, 4), slice(4, 8)):
+        query, key, value = (
+            x @ layer.weight[part].T + layer.bias[part]
+            for x, layer in ((words, attention.query), (memory, attention.key), (memory, attention.value))
+        )
+        heads.append((query @ key.transpose(1, 2) / 2).softmax(-1) @ value)
+    assert_close(attention(words, memory), attention.output(torch.cat(heads, -1)))
+
+
+def test_remembering_once_and_looking_twice_is_the_same():
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(8, 2)
+    words, memory = torch.randn(2, 3, 8), torch.randn(2, 5, 8)
+    mask = masks.padding(torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]), 0)
+    kept = attention.remember(memory)
+    assert_close(attention.look(words[:, :1], kept, mask), attention(words, memory, mask)[:, :1])
+    assert_close(attention.look(words[:, 1:], kept, mask), attention(words, memory, mask)[:, 1:])
