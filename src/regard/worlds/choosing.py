@@ -1,7 +1,7 @@
 """Chooses words that make sense together, and that belong to the split.
 
 A training sentence is built from open combinations only. A held-out one takes reserved combinations half of
-the time where there are any; `found` says whether it took one at all.
+the time where there are any.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,11 @@ class Chooser:
         self.pick = draw.pick
         self.one_in = draw.one_in
         self.heldout = heldout
-        self.found = False
 
     def combine(self, options: tuple[Sequence[T], Sequence[T]]) -> T:
         """One of (open, reserved) options."""
         allowed, kept = options
         if self.heldout and kept and (not allowed or self.one_in(2)):
-            self.found = True
             return self.pick(kept)
         return self.pick(allowed)
 
@@ -48,13 +46,14 @@ class Chooser:
 
     def rich_nominal(self, noun: Noun, role: str) -> Nominal:
         """A nominal that sometimes has an `of` or a relative clause."""
-        nominal = self.nominal(noun, role)
         if noun.wholes and self.one_in(4):
             the = self.words.determiners["the"]
-            return nominal._replace(determiner=the, of=self.nominal(self.pick(noun.wholes), "place"))
-        if self.one_in(9):
+            whole = self.nominal(self.pick(noun.wholes), "place")
+            return Nominal(the, noun, self.one_in(4), of=whole)
+        if noun.sayings and self.one_in(9):
+            nominal = self.nominal(noun, "head")
             return nominal._replace(relative=self.relative(nominal))
-        return nominal
+        return self.nominal(noun, role)
 
     def pronoun(self, other: Pronoun | None = None) -> Pronoun:
         """A pronoun; beside another one, someone else."""
@@ -93,15 +92,28 @@ class Chooser:
         noun = self.combine(frame.objects)
         if "new" in frame.verb.flags:
             return self.nominal(noun, "none" if negated else "new")
+        if frame.verb.preposition is not None and not noun.person:
+            return self.nominal(noun, "reached")
         if negated:
             return self.nominal(noun, "negated")
         if not rich:
             return self.nominal(noun, "object")
         if len(frame.objects[0]) > 2 and frame.verb.preposition is None and self.one_in(12):
-            # The second is an open one, so that what was found stays what was written.
             second = self.another(frame.objects[0], [noun])
             return Both(self.nominal(noun, "object"), self.nominal(second, "object"))
         return self.rich_nominal(noun, "object")
+
+    def object_beside(self, taken: Sequence[Subject | Object], frame: Frame, *, negated: bool) -> Object:
+        """A short object that is none of those taken."""
+        nouns = [noun for phrase in taken for noun in _nouns(phrase)]
+        pronouns = [phrase for phrase in taken if isinstance(phrase, Pronoun)]
+        while True:
+            found = self.object(frame, negated=negated, rich=False)
+            if isinstance(found, Pronoun):
+                if all(_distinct(found, pronoun) for pronoun in pronouns):
+                    return found
+            elif not any(noun in nouns for noun in _nouns(found)):
+                return found
 
     def place(self, spots: Sequence[Spot]) -> Place:
         preposition, nouns = self.pick(spots)
@@ -131,21 +143,31 @@ class Chooser:
             return "progressive"
         return tense
 
-    def action(self, frame: Frame, *, rich: bool = True, asked: bool = False) -> tuple[Subject, Action]:
+    def action(
+        self, frame: Frame, *, rich: bool = True, asked: bool = False, tense: Tense | None = None
+    ) -> tuple[Subject, Action]:
         """A whole event: who does what to whom, and where."""
         negated = self.one_in(10 if asked else 6)
         object_ = self.object(frame, negated=negated, rich=rich)
         subject = self.subject(frame, object_, rich=rich)
-        return subject, self.complete(frame, subject, object_, negated=negated, asked=asked)
+        return subject, self.complete(frame, subject, object_, negated=negated, asked=asked, tense=tense)
 
     def complete(
-        self, frame: Frame, subject: Subject, object_: Object, *, negated: bool, asked: bool = False
+        self,
+        frame: Frame,
+        subject: Subject,
+        object_: Object,
+        *,
+        negated: bool,
+        asked: bool = False,
+        tense: Tense | None = None,
     ) -> Action:
-        """The rest of an action once its subject and object stand."""
+        """The rest of an action once its subject and object stand; a tense given must be one of the verb's."""
         taken = [*_nouns(subject), *_nouns(object_)]
-        tense = self.tense(frame.verb, person_of(subject), supported=negated or asked)
+        tense = tense or self.tense(frame.verb, person_of(subject), supported=negated or asked)
+        habit = tense == "present" and "state" not in frame.verb.flags
         adverb = None
-        if not negated and not asked and tense == "present" and "state" not in frame.verb.flags and self.one_in(6):
+        if habit and not negated and not asked and self.one_in(6):
             adverb = self.pick(tuple(self.words.adverbs.values()))
         recipient = self.recipient(frame, taken)
         place = self.surroundings(frame, taken)
@@ -160,9 +182,7 @@ class Chooser:
     def relative(self, nominal: Nominal) -> Relative:
         """Something that may be said of a noun: what it does, how it is, where it is, what is done to it."""
         noun = nominal.noun
-        kinds = ["does"] * 2 * bool(noun.acts) + ["is"] * bool(noun.states[0]) + ["lies"] * bool(noun.spots)
-        kinds += ["undergoes"] * 2 * bool(noun.undergoes[0])
-        kind = self.pick(kinds)
+        kind = self.pick(noun.sayings)
         if kind == "is":
             return Relative(State(self.combine(noun.states), self.one_in(5)))
         if kind == "lies":
@@ -171,11 +191,8 @@ class Chooser:
             return self.undergoing(noun)
         frame = self.pick(noun.acts)
         negated = self.one_in(5)
-        object_ = self.object(frame, negated=negated, rich=False)
-        while noun in _nouns(object_):
-            object_ = self.object(frame, negated=negated, rich=False)
-        plain = nominal._replace(adjective=None)
-        return Relative(self.complete(frame, plain, object_, negated=negated)._replace(adverb=None))
+        object_ = self.object_beside((nominal,), frame, negated=negated)
+        return Relative(self.complete(frame, nominal, object_, negated=negated)._replace(adverb=None))
 
     def undergoing(self, noun: Noun) -> Relative:
         frame = self.combine(noun.undergoes)

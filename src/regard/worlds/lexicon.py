@@ -63,6 +63,7 @@ class Noun:
     undergoes: "tuple[list[Frame], list[Frame]]" = field(default_factory=lambda: ([], []))
     spots: "tuple[Spot, ...]" = ()
     wholes: "tuple[Noun, ...]" = ()
+    sayings: tuple[str, ...] = ()  # what a relative clause may tell of it, each as often as it stands here
 
 
 class Spot(NamedTuple):

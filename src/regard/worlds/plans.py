@@ -1,5 +1,6 @@
 """What a sentence says, before it is written in either language: a small tree of words and choices."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from regard.worlds.lexicon import Adjective, Determiner, Noun, Pronoun, Tense, Verb
@@ -112,3 +113,65 @@ class Compound(NamedTuple):
 
 
 Plan = Clause | Existence | Question | Compound
+
+
+def combinations(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Every (verb, object) and (adjective, noun) that a plan puts together, by lemma."""
+    if isinstance(plan, Existence):
+        yield from _in_nominal(plan.nominal)
+        yield from _in_nominal(plan.place.nominal)
+    elif isinstance(plan, Compound):
+        yield from combinations(plan.first)
+        yield from combinations(plan.second)
+    elif isinstance(plan, Question):
+        yield from combinations(plan.clause)
+        if isinstance(plan.word, Nominal):
+            yield from _in_nominal(plan.word)
+            yield from _with_object(plan.clause.predicate, plan.word)
+    else:
+        for nominal in _nominals(plan.subject):
+            yield from _in_nominal(nominal)
+        yield from _in_predicate(plan.predicate, plan.subject)
+
+
+def _in_nominal(nominal: Nominal) -> Iterator[tuple[str, str]]:
+    if nominal.adjective is not None:
+        yield nominal.adjective.lemma, nominal.noun.lemma
+    if nominal.of is not None:
+        yield from _in_nominal(nominal.of)
+    if nominal.relative is None:
+        return
+    predicate, subject = nominal.relative
+    if subject is None:
+        yield from _in_predicate(predicate, nominal)
+    else:
+        for other in _nominals(subject):
+            yield from _in_nominal(other)
+        yield from _in_predicate(predicate, subject)
+        yield from _with_object(predicate, nominal)
+
+
+def _in_predicate(predicate: Predicate, subject: Subject) -> Iterator[tuple[str, str]]:
+    if isinstance(predicate, State):
+        for nominal in _nominals(subject):
+            yield predicate.adjective.lemma, nominal.noun.lemma
+        return
+    if predicate.place is not None:
+        yield from _in_nominal(predicate.place.nominal)
+    if isinstance(predicate, Action):
+        for nominal in _nominals(predicate.object):
+            yield from _in_nominal(nominal)
+            yield predicate.verb.lemma, nominal.noun.lemma
+        if predicate.recipient is not None:
+            yield from _in_nominal(predicate.recipient)
+
+
+def _with_object(predicate: Predicate, nominal: Nominal) -> Iterator[tuple[str, str]]:
+    assert isinstance(predicate, Action)
+    yield predicate.verb.lemma, nominal.noun.lemma
+
+
+def _nominals(phrase: Subject | None) -> tuple[Nominal, ...]:
+    if isinstance(phrase, Nominal):
+        return (phrase,)
+    return (phrase.first, phrase.second) if isinstance(phrase, Both) else ()

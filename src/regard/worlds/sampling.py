@@ -6,11 +6,9 @@ from typing import Literal
 from regard.worlds.choosing import Chooser
 from regard.worlds.dictionary import dictionary
 from regard.worlds.drawing import Draw
-from regard.worlds.english import THIRD
-from regard.worlds.lexicon import Frame, Pronoun
+from regard.worlds.lexicon import Frame, Pronoun, Tense, reserved
 from regard.worlds.plans import (
     Action,
-    Both,
     Clause,
     Compound,
     Existence,
@@ -21,6 +19,7 @@ from regard.worlds.plans import (
     State,
     Subject,
     Who,
+    combinations,
 )
 from regard.worlds.vocabulary import FEELINGS
 
@@ -28,22 +27,27 @@ Split = Literal["train", "heldout"]
 
 
 def plan(index: int, seed: int, split: Split) -> Plan:
-    """What sentence `index` of a split says."""
+    """What sentence `index` of a split says.
+
+    Held-out sentences are drawn until one holds a reserved combination; a training sentence never can.
+    """
     words = dictionary()
     heldout = split == "heldout"
     attempt = 0
     while True:
         chooser = Chooser(words, Draw(f"{seed} {split} {index} {attempt}"), heldout=heldout)
         chosen = chooser.pick(_KINDS)(chooser)
-        if chooser.found or not heldout:
+        if not heldout or any(reserved(word, noun) for word, noun in combinations(chosen)):
             return chosen
         attempt += 1
 
 
-def _frame(chooser: Chooser, *, human: bool = False) -> Frame:
-    frame = chooser.pick(chooser.pick(chooser.words.frames))
-    while human and not frame.human:
-        frame = chooser.pick(chooser.pick(chooser.words.frames))
+def _frame(chooser: Chooser, fits: Callable[[Frame], bool] | None = None) -> Frame:
+    """A frame of any verb, each verb as likely; `fits` narrows the choice."""
+    frames = chooser.words.frames
+    frame = chooser.pick(chooser.pick(frames))
+    while fits is not None and not fits(frame):
+        frame = chooser.pick(chooser.pick(frames))
     return frame
 
 
@@ -52,19 +56,22 @@ def _event(chooser: Chooser) -> Clause:
     return Clause(subject, action, chooser.time(action), chooser.one_in(3))
 
 
-def _state(chooser: Chooser) -> Clause:
+def _state(chooser: Chooser, *, passing: bool = False) -> Clause:
+    """How something is; `passing` asks for what may change, which is estar or tener in Spanish."""
     described = chooser.pick(chooser.words.descriptions)
+    while passing and described.adjective.copula == "ser":
+        described = chooser.pick(chooser.words.descriptions)
     adjective = described.adjective
     subject: Subject
     if described.human and chooser.one_in(3):
         subject = chooser.pronoun()
     else:
         subject = chooser.nominal(chooser.combine(described.nouns), "topic")._replace(adjective=None)
-    passing = described.human and adjective.copula != "ser"
-    if passing and chooser.one_in(6):
+    moody = described.human and adjective.copula != "ser"
+    if moody and chooser.one_in(6):
         adverb = chooser.pick(tuple(chooser.words.adverbs.values()))
         return Clause(subject, State(adjective, adverb=adverb))
-    time = chooser.pick(chooser.words.times["progressive"]) if passing and chooser.one_in(6) else None
+    time = chooser.pick(chooser.words.times["progressive"]) if moody and chooser.one_in(6) else None
     return Clause(subject, State(adjective, chooser.one_in(5)), time, chooser.one_in(3))
 
 
@@ -95,18 +102,16 @@ def _yes_or_no(chooser: Chooser) -> Question:
 
 def _who(chooser: Chooser) -> Question:
     """A question about the subject."""
-    frame = _frame(chooser, human=True)
+    frame = _frame(chooser, lambda frame: frame.human)
     negated = chooser.one_in(8)
     object_ = chooser.object(frame, negated=negated, rich=True)
-    action = chooser.complete(frame, Who(), object_, negated=negated)
+    action = chooser.complete(frame, Who(), object_, negated=negated)._replace(adverb=None)
     return Question(Clause(Who(), action, chooser.time(action)))
 
 
 def _what(chooser: Chooser) -> Question:
     """A question about the object: what, who, which book, how many books."""
-    frame = _frame(chooser)
-    while not frame.question_words:
-        frame = _frame(chooser)
+    frame = _frame(chooser, lambda frame: bool(frame.question_words))
     word = chooser.words.question_words[chooser.pick(frame.question_words)]
     asked: Nominal | None = None
     if frame.askable[0] and chooser.one_in(2):
@@ -123,13 +128,10 @@ def _where(chooser: Chooser) -> Question:
     if kind == "where is":
         return Question(Clause(_location(chooser).subject, Location(None)), word)
     if kind == "why is":
-        subject, predicate, *_ = _state(chooser)
+        subject, predicate, *_ = _state(chooser, passing=True)
         assert isinstance(predicate, State)
         return Question(Clause(subject, State(predicate.adjective)), word)
-    frame = _frame(chooser)
-    while (kind == "where" and not frame.spots) or (kind == "when" and "state" in frame.verb.flags):
-        frame = _frame(chooser)
-    subject, action = chooser.action(frame, rich=False, asked=True)
+    subject, action = chooser.action(_frame(chooser, _FITS[kind]), rich=False, asked=True)
     if kind == "where":
         action = action._replace(place=None)
     if kind != "why":
@@ -139,10 +141,78 @@ def _where(chooser: Chooser) -> Question:
     return Question(Clause(subject, action), word)
 
 
-def _two_events(chooser: Chooser) -> Compound:
+def _pair(chooser: Chooser) -> Compound:
     """Two clauses of one tense: `the boy sings and the girl dances`, `while the girl is dancing`."""
     conjunction = chooser.pick(("and", "and", "while"))
-    first, second = _simple_event(chooser), _simple_event(chooser)
-    while not _same_time(first, second) or (conjunction == "while" and _tense(first) != "progressive"):
-        first, second = _simple_event(chooser), _simple_event(chooser)
+    tense: Tense = "progressive" if conjunction == "while" else chooser.pick(_TENSES)
+    first, second = (Clause(*chooser.action(_frame(chooser, _can(tense)), rich=False, tense=tense)) for _ in range(2))
     return Compound(first, chooser.words.conjunctions[conjunction], second)
+
+
+def _shared(chooser: Chooser) -> Compound:
+    """Two things one does, `the boy eats bread and drinks milk`, or does and does not do."""
+    tense = chooser.pick(_TENSES)
+    fits = _can(tense, human=True)
+    frame = other = _frame(chooser, fits)
+    subject, action = chooser.action(frame, rich=False, tense=tense)
+    but = chooser.one_in(2)
+    if not but or len(frame.objects[0]) < 4:  # otherwise `eats rice but does not eat meat`
+        other = _frame(chooser, lambda each: fits(each) and each.verb is not frame.verb)
+    object_ = chooser.object_beside((subject, action.object), other, negated=but)
+    second = chooser.complete(other, subject, object_, negated=but, tense=tense)
+    conjunction = chooser.words.conjunctions["but" if but else "and"]
+    return Compound(_bare(subject, action), conjunction, _bare(subject, second, negated=but), shared=True)
+
+
+def _bare(subject: Subject, action: Action, *, negated: bool = False) -> Clause:
+    return Clause(subject, action._replace(adverb=None, negated=negated))
+
+
+def _because(chooser: Chooser) -> Compound:
+    """An action and the feeling behind it: `the boy is crying because he is sad`."""
+    frame = _frame(chooser, _can("progressive", human=True))
+    subject, action = chooser.action(frame, rich=False, tense="progressive")
+    pronoun = _standing_for(chooser, subject)
+    if pronoun is None:  # `they` is masculine here, so nothing stands for the women
+        subject = pronoun = chooser.words.pronouns["we"]
+        object_ = chooser.object_beside((subject,), frame, negated=False)
+        action = chooser.complete(frame, subject, object_, negated=False, tense="progressive")
+    feeling = chooser.words.adjectives[chooser.pick(FEELINGS)]
+    because = chooser.words.conjunctions["because"]
+    return Compound(Clause(subject, action), because, Clause(pronoun, State(feeling)))
+
+
+def _standing_for(chooser: Chooser, subject: Subject) -> Pronoun | None:
+    if isinstance(subject, Pronoun):
+        return subject
+    assert isinstance(subject, Nominal)
+    if subject.plural:
+        return None if subject.noun.feminine else chooser.words.pronouns["they"]
+    return chooser.words.pronouns["she" if subject.noun.feminine else "he"]
+
+
+def _can(tense: Tense, *, human: bool = False) -> Callable[[Frame], bool]:
+    """Frames that have a tense, told apart in every person."""
+    return lambda frame: tense in frame.verb.tenses and not frame.verb.past_like_base and (frame.human or not human)
+
+
+_TENSES: tuple[Tense, ...] = ("present", "progressive", "past")
+_FITS: dict[str, Callable[[Frame], bool]] = {
+    "where": lambda frame: bool(frame.spots) and "lay" not in frame.verb.flags,
+    "when": lambda frame: "state" not in frame.verb.flags,
+    "why": lambda frame: True,
+}
+# Each kind as often as it stands here.
+_KINDS: tuple[Callable[[Chooser], Plan], ...] = (
+    *[_event] * 12,
+    *[_state] * 4,
+    *[_location] * 2,
+    *[_existence] * 2,
+    *[_yes_or_no] * 3,
+    *[_who] * 1,
+    *[_what] * 2,
+    *[_where] * 2,
+    *[_shared] * 2,
+    *[_pair] * 1,
+    *[_because] * 1,
+)

@@ -1,0 +1,237 @@
+"""What must hold for every entry of MODELS. A new model joins by one line in EXAMPLES."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from regard.checkpoint import assign_weights, encode_tensors, read_tensors
+from regard.generation import Beam, Greedy, Sample, generate
+from regard.generation.decode import Limits
+from regard.inspection.capture import watch
+from regard.layers.tap import taps
+from regard.models import MODELS
+from regard.models.transformer import TransformerConfig
+
+
+@dataclass(frozen=True)
+class Example:
+    """A tiny model and what it is given: ragged sources (padded at the end), targets that begin with `begin`."""
+
+    kind: str
+    config: Any
+
+    def model(self, seed: int = 0) -> nn.Module:
+        torch.manual_seed(seed)
+        return MODELS[self.kind].model(self.config).eval()
+
+
+TINY = {"vocabulary": 40, "width": 24, "heads": 3, "layers": 2, "feed_forward": 32}
+EXAMPLES = [
+    Example("transformer", TransformerConfig(**TINY)),
+    Example("transformer", TransformerConfig(**TINY, norm="pre")),
+    Example("transformer", TransformerConfig(**TINY, positions="learned", join="concatenated", decoder_layers=1)),
+    Example("transformer", TransformerConfig(**TINY, positions="halves", activation="swish")),
+]
+LENGTHS = [7, 3, 5, 1]
+
+
+@pytest.fixture(params=EXAMPLES, ids=lambda example: f"{example.kind}-{EXAMPLES.index(example)}")
+def example(request):
+    return request.param
+
+
+@pytest.fixture
+def model(example):
+    return example.model()
+
+
+@pytest.fixture
+def source() -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randint(3, 40, (len(LENGTHS), max(LENGTHS) + 1), generator=generator)
+    for row, length in zip(rows, LENGTHS, strict=True):
+        row[length], row[length + 1 :] = 2, 0
+    return rows
+
+
+@pytest.fixture
+def target() -> Tensor:
+    generator = torch.Generator().manual_seed(2)
+    rows = torch.randint(3, 40, (len(LENGTHS), 6), generator=generator)
+    rows[:, 0] = 1
+    return rows
+
+
+def test_every_architecture_has_an_example():
+    assert {example.kind for example in EXAMPLES} == set(MODELS)
+
+
+def test_builds_on_the_meta_device_without_memory(example):
+    with torch.device("meta"):
+        model = MODELS[example.kind].model(example.config)
+    assert all(parameter.is_meta for parameter in model.parameters())
+
+
+def test_same_seed_same_weights_other_seed_others(example):
+    one, same, other = example.model(3), example.model(3), example.model(4)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), same.parameters(), strict=True))
+    assert any(not torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_save_and_load_are_bit_equal(example, model, source, target, tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(encode_tensors(model.state_dict()))
+    with torch.device("meta"):
+        loaded = MODELS[example.kind].model(example.config)
+    assign_weights(loaded, read_tensors(path), str(path))
+    assert torch.equal(loaded.eval()(source, target), model(source, target))
+    assert MODELS[example.kind].config.model_validate_json(example.config.model_dump_json()) == example.config
+
+
+def test_logits_are_one_a_word_and_place(example, model, source, target):
+    assert model(source, target).shape == (*target.shape, example.config.vocabulary)
+
+
+def test_padding_changes_nothing(model, source, target):
+    logits = model(source, target)
+    wider = torch.cat([source, torch.zeros(len(source), 5, dtype=torch.long)], dim=1)
+    longer = torch.cat([target, torch.zeros(len(target), 4, dtype=torch.long)], dim=1)
+    assert_close(model(wider, longer)[:, : target.shape[1]], logits)
+
+
+def test_batched_equals_one_by_one(model, source, target):
+    logits = model(source, target)
+    for row, length in enumerate(LENGTHS):
+        alone = model(source[row : row + 1, : length + 1], target[row : row + 1])
+        assert_close(alone[0], logits[row])
+
+
+def test_the_future_changes_nothing(model, source, target):
+    logits = model(source, target)
+    for place in range(1, target.shape[1]):
+        changed = target.clone()
+        changed[:, place:] = (changed[:, place:] + 7) % 30 + 3
+        assert torch.equal(model(source, changed)[:, :place], logits[:, :place]) or (
+            (model(source, changed)[:, :place] - logits[:, :place]).abs().max() < 1e-6
+        )
+        assert not torch.allclose(model(source, changed)[:, place:], logits[:, place:], atol=1e-3)
+
+
+def test_the_source_is_used(model, source, target):
+    changed = source.clone()
+    changed[:, 0] = (changed[:, 0] + 7) % 30 + 3
+    assert (model(changed, target) - model(source, target)).abs().amax(dim=(1, 2)).min() > 1e-3
+
+
+@torch.no_grad()
+def test_a_cached_step_equals_the_full_pass(model, source, target):
+    state = model.start(source)
+    assert state.first.tolist() == [1] * len(source)
+    steps = []
+    for tokens in target.T:
+        logits, state = model.step(tokens, state)
+        steps.append(logits)
+    assert_close(torch.stack(steps, dim=1), model(source, target))
+
+
+@torch.no_grad()
+def test_reordered_rows_go_on_as_those_rows(model, source, target):
+    rows = torch.tensor([2, 0, 0, 3, 1, 2])
+    state, copied = model.start(source), model.start(source[rows])
+    _, state = model.step(target[:, 0], state)
+    _, copied = model.step(target[rows, 0], copied)
+    state.reorder(rows)
+    logits, _ = model.step(target[rows, 1], state)
+    wanted, _ = model.step(target[rows, 1], copied)
+    assert_close(logits, wanted)
+
+
+@torch.no_grad()
+def test_beams_of_a_sentence_share_its_source(model, source, target):
+    beams = torch.tensor([[2, 2, 2], [0, 0, 0]])  # sentences 2 and 0, three beams each
+    state, copied = model.start(source), model.start(source[beams.flatten()])
+    state.reorder(beams)
+    tokens = target[:, 1:4].flatten()[: beams.numel()]
+    logits, state = model.step(tokens, state)
+    wanted, copied = model.step(tokens, copied)
+    assert_close(logits, wanted)
+    state.reorder(torch.tensor([[5, 3, 4]]))  # the first sentence is done; the other's beams change places
+    copied.reorder(torch.tensor([5, 3, 4]))
+    assert_close(model.step(tokens[:3], state)[0], model.step(tokens[:3], copied)[0])
+
+
+def test_watched_equals_unwatched_and_every_tap_fires(model, source, target):
+    plain = model(source, target)
+    with watch(model, "*") as seen:
+        assert_close(model(source, target), plain)
+    assert set(seen) == set(taps(model))
+    for path, (value,) in seen.items():
+        if path.endswith("weights"):
+            assert_close(value.sum(-1), torch.ones(value.shape[:-1]), msg=f"rows of {path} do not sum to 1")
+
+
+def test_the_alignment_tap_is_one_of_the_taps(model):
+    assert model.alignment_tap in taps(model)
+
+
+def test_gradient_reaches_every_parameter(model, source, target):
+    model(source, target).square().mean().backward()
+    silent = [
+        name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()
+    ]
+    # A constant added to every key moves all scores of a row alike, and softmax does not see it.
+    assert [name for name in silent if not name.endswith("key.bias")] == []
+
+
+def test_overfits_one_batch(example, source, target):
+    model = example.model().train()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    answers = torch.cat([target[:, 1:], torch.full((len(target), 1), 2)], dim=1)
+    for _ in range(150):
+        loss = nn.functional.cross_entropy(model(source, target).flatten(0, 1), answers.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.05
+    assert torch.equal(model(source, target).argmax(-1), answers)
+
+
+STRATEGIES: list[Callable[[], Any]] = [Greedy, lambda: Beam(3, n_best=3), lambda: Sample(temperature=0.7, top_p=0.9)]
+
+
+@pytest.mark.parametrize("make", STRATEGIES)
+def test_writing_in_a_batch_equals_writing_alone(model, source, make):
+    limits = [2 * length + 4 for length in LENGTHS]
+    together = generate(model, source, make(), Limits(limits))
+    for row, (length, found) in enumerate(zip(LENGTHS, together, strict=True)):
+        if row and isinstance(make(), Sample):
+            break  # a row draws from the stream of its number: alone, only the first has the same
+        (alone,) = generate(model, source[row : row + 1, : length + 1], make(), Limits([limits[row]]))
+        assert [one.tokens for one in alone] == [one.tokens for one in found]
+        assert [one.score for one in alone] == pytest.approx([one.score for one in found], abs=1e-4)
+
+
+def test_a_beam_of_one_is_greedy(model, source):
+    limits = Limits([9] * len(source))
+    greedy, beam = generate(model, source, Greedy(), limits), generate(model, source, Beam(1), limits)
+    for (one,), (other,) in zip(greedy, beam, strict=True):
+        assert (one.tokens, one.ended) == (other.tokens, other.ended)
+        assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+
+
+@torch.no_grad()
+def test_a_log_probability_is_what_the_full_pass_says(model, source):
+    for hypotheses in generate(model, source[:1], Beam(4, n_best=4), Limits([8])):
+        for found in hypotheses:
+            written = [*found.tokens, 2] if found.ended else found.tokens
+            logits = model(source[:1], torch.tensor([[1, *written[:-1]]]))
+            total = logits.log_softmax(-1)[0].gather(1, torch.tensor(written)[:, None]).sum()
+            assert found.log_probability == pytest.approx(total.item(), abs=1e-4)

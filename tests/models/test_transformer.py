@@ -1,0 +1,112 @@
+"""The Transformer: the paper's sizes, packed rows, and what its settings refuse."""
+
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import nn
+from torch.testing import assert_close
+
+from regard.errors import ConfigError, InputError
+from regard.models.transformer import SIZES, Transformer, TransformerConfig
+
+TINY = TransformerConfig(vocabulary=40, width=24, heads=3, layers=2, feed_forward=32)
+
+
+def count(config):
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in Transformer(config).parameters())
+
+
+def test_base_and_big_have_the_papers_parameters():
+    """Table 3 says 65 and 213 million with a shared vocabulary of about 37,000."""
+    assert count(SIZES["base"]) == 63_082_496
+    assert count(SIZES["big"]) == 214_245_376
+    assert count(SIZES["base"]) == pytest.approx(65e6, rel=0.03)
+    assert count(SIZES["big"]) == pytest.approx(213e6, rel=0.01)
+
+
+def test_the_count_by_hand():
+    width, hidden, vocabulary = 512, 2048, 37_000
+    attention = 4 * (width * width + width)
+    feed_forward = 2 * width * hidden + hidden + width
+    norm = 2 * width
+    encoder, decoder = attention + feed_forward + 2 * norm, 2 * attention + feed_forward + 3 * norm
+    assert count(SIZES["base"]) == 6 * encoder + 6 * decoder + vocabulary * width
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_packed_rows_equal_sentences_alone(norm):
+    torch.manual_seed(0)
+    model = Transformer(TINY.model_copy(update={"norm": norm})).eval()
+    one, other = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[8, 9, 2]])
+    to_one, to_other = torch.tensor([[1, 11, 12]]), torch.tensor([[1, 13, 14, 15]])
+    padding = torch.zeros(1, 2, dtype=torch.long)
+    logits = model(
+        torch.cat([one, other, padding], 1),
+        torch.cat([to_one, to_other, padding], 1),
+        torch.tensor([[1] * 4 + [2] * 3 + [0] * 2]),
+        torch.tensor([[1] * 3 + [2] * 4 + [0] * 2]),
+    )
+    assert logits.isfinite().all()
+    assert_close(logits[:, :3], model(one, to_one))
+    assert_close(logits[:, 3:7], model(other, to_other))
+
+
+def test_embeddings_enter_with_variance_one_and_serve_as_the_output_too():
+    torch.manual_seed(0)
+    model = Transformer(TransformerConfig(vocabulary=2000, width=256, heads=4, layers=1, feed_forward=64))
+    assert model.embedding(torch.arange(2000)).var().item() == pytest.approx(1.0, rel=0.05)
+    assert not [name for name, _ in model.named_parameters() if "output" in name and "attention" not in name]
+
+
+def test_matrices_start_by_xavier_and_biases_at_zero():
+    torch.manual_seed(0)
+    linear = (
+        Transformer(TransformerConfig(vocabulary=50, width=64, heads=4, layers=1)).encoder.blocks[0].feed_forward.expand
+    )
+    bound = (6 / (64 + 2048)) ** 0.5
+    assert linear.weight.abs().max().item() <= bound
+    assert linear.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.02)
+    assert not linear.bias.any()
+
+
+def test_dropout_stands_where_the_paper_has_it():
+    """On every sublayer's output and on embedding plus position: 2 + 3 a layer pair, and 2."""
+    model = Transformer(TINY).train()
+    calls = []
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.register_forward_hook(lambda *_: calls.append(1))
+    model(torch.tensor([[5, 2]]), torch.tensor([[1, 5]]))
+    assert len(calls) == 2 * 2 + 2 * 3 + 2
+
+
+def test_memory_is_projected_once_a_sentence():
+    torch.manual_seed(0)
+    model = Transformer(TINY).eval()
+    calls = []
+    for block in model.decoder.blocks:
+        block.memory_attention.key.register_forward_hook(lambda *_: calls.append(1))
+    state = model.start(torch.tensor([[5, 6, 2]]))
+    for _ in range(4):
+        _, state = model.step(torch.tensor([5]), state)
+    assert len(calls) == 2
+
+
+def test_a_width_that_does_not_divide_is_refused_with_one_that_does():
+    with pytest.raises(ConfigError, match=r"model.width=30 does not divide into model.heads=4; try model.width=28"):
+        TransformerConfig(vocabulary=40, width=30, heads=4)
+
+
+def test_an_unknown_fact_is_refused():
+    with pytest.raises(ValidationError, match="widht"):
+        TransformerConfig(vocabulary=40, widht=8)
+
+
+def test_sinusoidal_positions_have_no_longest_and_learned_ones_do():
+    long = torch.full((1, 50), 5)
+    short = TINY.model_copy(update={"longest": 8})
+    assert Transformer(short).eval()(long, long).shape == (1, 50, 40)
+    learned = short.model_copy(update={"positions": "learned"})
+    with pytest.raises(InputError, match="50 tokens"):
+        Transformer(learned)(long, long)
