@@ -25,7 +25,7 @@ demo: setup  ## train the built-in translator, translate, show where it looked
 	$(BIN)/regard demo
 
 test: setup-dev  ## the whole suite (under five minutes on two cores)
-	$(BIN)/pytest -m "not prove"
+	$(BIN)/pytest -n 2 -m "not prove"
 
 check: setup-dev  ## format, lint, types, import direction
 	$(BIN)/ruff format --check .

@@ -133,6 +133,10 @@ def test_unknown_key_names_the_nearest(assignment, suggestion):
     assert suggestion in message
 
 
+def test_nearest_comes_first():
+    assert failure("steps=200") == "unknown key steps; did you mean training.steps?"
+
+
 def test_unlike_every_key_lists_them():
     message = failure("qqqqq=1")
     assert "model.layers" in message

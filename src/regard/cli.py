@@ -108,7 +108,9 @@ def train(
 @app.command()
 def run(
     model: ModelFolder,
-    inputs: Annotated[list[str] | None, typer.Argument(metavar="[INPUT]...", help="Texts; none: lines of stdin.")] = None,
+    inputs: Annotated[
+        list[str] | None, typer.Argument(metavar="[INPUT]...", help="Texts; none: lines of stdin.")
+    ] = None,
     beam: Annotated[int, typer.Option(help="Texts kept side by side; 1 is greedy.")] = 1,
     length_penalty: Annotated[float, typer.Option(help="Rank by log probability / length ** this.")] = 1.0,
     n_best: Annotated[int, typer.Option(help="How many of the beam to show.")] = 1,
@@ -153,7 +155,9 @@ def run(
 @app.command()
 def evaluate(
     model: ModelFolder,
-    data: Annotated[list[Path] | None, typer.Argument(metavar="[DATA]...", help="Pairs; none: what the run held out.")] = None,
+    data: Annotated[
+        list[Path] | None, typer.Argument(metavar="[DATA]...", help="Pairs; none: what the run held out.")
+    ] = None,
     beam: Annotated[int, typer.Option(help="Texts kept side by side; 1 is greedy.")] = 1,
     most: Annotated[int | None, typer.Option(help="Only the first so many pairs.")] = None,
     as_json: AsJson = False,

@@ -77,11 +77,9 @@ def _unknown(config: Facts, key: str) -> ConfigError:
 
 
 def _nearest(keys: list[str], key: str) -> list[str]:
-    """Up to three keys like this one: the same last name elsewhere, or else the most alike."""
+    """Up to three keys like this one, as a whole or in the last name; the most alike first."""
     leaf = key.rpartition(".")[2]
     leaves = {full: full.rpartition(".")[2] for full in keys}
-    if same := [full for full in keys if leaves[full] == leaf]:
-        return same[:3]
     alike = {full: max(_likeness(full, key), _likeness(leaves[full], leaf)) for full in keys}
     return [full for full in sorted(keys, key=lambda full: -alike[full]) if alike[full] >= 0.6][:3]
 
@@ -99,7 +97,7 @@ def _plain_value(annotation: Any, text: str) -> Any:
     members = _members(annotation)
     if type(None) in members and text.lower() in ("none", "null"):
         return None
-    if any(typing.get_origin(m) in (list, tuple, set, frozenset) for m in members) and str not in members:
+    if any(typing.get_origin(m) in (list, tuple, set, frozenset) for m in members):
         inner = text.strip("[]()").strip()
         return [item.strip() for item in inner.split(",")] if inner else []
     choices = [c for m in members if typing.get_origin(m) is typing.Literal for c in typing.get_args(m)]

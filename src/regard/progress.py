@@ -38,7 +38,11 @@ def follow(reports: "Iterable[Report]", steps: int) -> "Report":
 
 
 def _line(report: "Report") -> str:
-    parts = [f"loss {report.loss:.3f}", f"{report.tokens_per_second:,.0f} tokens/s", f"{_time(report.seconds_left)} left"]
+    parts = [
+        f"loss {report.loss:.3f}",
+        f"{report.tokens_per_second:,.0f} tokens/s",
+        f"{_time(report.seconds_left)} left",
+    ]
     if "exact_match" in report.heldout:
         parts.append(f"held-out exact {report.heldout['exact_match']:.1%}")
     if "bleu" in report.heldout:

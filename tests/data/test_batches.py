@@ -5,7 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
@@ -39,6 +39,7 @@ def flat(plan) -> list[int]:
     return [int(i) for batch in plan for row in batch for i in np.atleast_1d(row)]
 
 
+@settings(deadline=None)
 @given(LENGTHS, st.integers(1, 300), st.integers(0, 5))
 def test_bucketed_has_every_example_once_within_the_budget(lengths, budget, seed):
     source, target = lengths
@@ -49,6 +50,7 @@ def test_bucketed_has_every_example_once_within_the_budget(lengths, budget, seed
         assert padded <= budget or len(batch) == 1
 
 
+@settings(deadline=None)
 @given(LENGTHS, st.integers(1, 300), st.integers(0, 5))
 def test_packed_has_every_example_once_within_rows_and_budget(lengths, budget, seed):
     source, target = lengths
@@ -89,9 +91,16 @@ def test_batches_come_in_no_order_of_length():
 def test_little_padding():
     source, target = like_a_corpus(50_000)
     plan = bucketed(source, target, budget=4096, seed=0, epoch=0)
-    assert padding_share(plan, source, target) < 0.1
+    assert padding_share(plan, source, target) < 0.09
     rows = packed(source, target, budget=4096, row=128, seed=0, epoch=0)
-    assert padding_share(rows, source, target, row=128) < 0.1
+    assert padding_share(rows, source, target, row=128) < 0.05
+
+
+def test_batches_are_full():
+    source, target = like_a_corpus(50_000)
+    plan = bucketed(source, target, budget=4096, seed=0, epoch=0)
+    padded = [len(batch) * (source[batch].max() + target[batch].max() + 2) for batch in plan]
+    assert np.mean(padded) > 0.97 * 4096
 
 
 def test_padding_share_by_hand():
@@ -136,6 +145,7 @@ def test_collate_packed():
     assert batch.indices.tolist() == [1, 0, 2]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(*[st.lists(st.integers(3, 99), max_size=6)] * 2), min_size=1, max_size=20))
 def test_packing_holds_the_same_sentences_as_padding(pairs):
     source, target = (np.array([len(pair[side]) for pair in pairs]) for side in (0, 1))
@@ -167,6 +177,7 @@ def test_endless_goes_through_the_epochs():
     assert items == ["0.0", "0.1", "1.0", "1.1", "1.2", "2.0", "2.1", "2.2", "2.3", "3.0"]
 
 
+@settings(deadline=None)
 @given(st.integers(1, 20))
 def test_resumed_anywhere_it_goes_on_as_if_nothing_was(stop):
     whole = list(islice(endless(numbered, Position(0, 0)), 30))

@@ -3,6 +3,7 @@
 import json
 import logging
 import multiprocessing
+import shutil
 
 import numpy as np
 import pytest
@@ -110,6 +111,8 @@ def test_damage_names_the_file(tmp_path, name, damage):
     with pytest.raises(DataError) as caught:
         TokenizedPairs.open(tmp_path / "a")
     assert str(path) in str(caught.value)
+    if damage == "cut" and name != "index.json":
+        assert f"got {len(raw) - 1} bytes, wanted {len(raw)}" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -152,6 +155,21 @@ def test_damaged_cache_entry_is_built_again_with_one_warning(cache, caplog):
     caplog.clear()
     cached("key", build)
     assert not caplog.records
+
+
+def test_damaged_cache_entry_that_another_process_removes_first(cache):
+    class Remover(logging.Handler):
+        def emit(self, record):
+            shutil.rmtree(cache / "key")
+
+    cached("key", build)
+    (cache / "key" / "source.ids").write_bytes(b"")
+    handler = Remover()
+    logging.getLogger("regard").addHandler(handler)
+    try:
+        assert as_texts(cached("key", build)) == PAIRS
+    finally:
+        logging.getLogger("regard").removeHandler(handler)
 
 
 def test_the_slower_of_two_builders_takes_the_work_of_the_faster(cache):

@@ -126,7 +126,7 @@ def test_top_k_and_top_p_leave_the_tail_out_and_share_the_rest():
     # 0.5 + 0.3 reaches 0.8: the third is out; with 0.81 it is in.
     assert frequencies(Sample(top_p=0.79), logits).tolist() == pytest.approx([0.625, 0.375, 0, 0], abs=2e-4)
     assert frequencies(Sample(top_p=0.81), logits).tolist() == pytest.approx(
-        (share[:3] / 0.95).tolist() + [0], abs=2e-4
+        [*(share[:3] / 0.95).tolist(), 0], abs=2e-4
     )
     assert frequencies(Sample(top_p=0.01), logits).tolist() == [1, 0, 0, 0]
 

@@ -1,8 +1,8 @@
 """Watch taps while a model runs.
 
-    with watch(model, "decoder.blocks.*.memory_attention.weights") as seen:
-        model(source, target)
-    seen["decoder.blocks.0.memory_attention.weights"][0]      # (B, H, T, S), one a call
+with watch(model, "decoder.blocks.*.memory_attention.weights") as seen:
+    model(source, target)
+seen["decoder.blocks.0.memory_attention.weights"][0]      # (B, H, T, S), one a call
 """
 
 import difflib
@@ -43,7 +43,7 @@ def _matching(model: nn.Module, patterns: tuple[str, ...]) -> dict[str, Tap]:
         found = {path: tap for path, tap in named.items() if fnmatchcase(path, pattern)}
         if not found:
             near = difflib.get_close_matches(pattern, named, n=1, cutoff=0.0)
-            raise InputError(f"no tap is called {pattern}; the nearest is {near[0] if near else 'none: it has no taps'}")
+            raise InputError(f"no tap is called {pattern}; the nearest is {near[0] if near else 'none'}")
         chosen |= found
     return chosen
 

@@ -40,9 +40,8 @@ def save_heat_map(weights: np.ndarray, rows: Sequence[str], columns: Sequence[st
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     for (row, column), weight in np.ndenumerate(weights):
-        axes.text(
-            column, row, f"{weight:.2f}", ha="center", va="center", fontsize=8, color="white" if weight > 0.5 else "0.35"
-        )
+        color = "white" if weight > 0.5 else "0.35"
+        axes.text(column, row, f"{weight:.2f}", ha="center", va="center", fontsize=8, color=color)
     axes.set_ylabel("each word written")
     axes.set_xlabel("looked at these words")
     figure.savefig(path, dpi=160)

@@ -38,7 +38,7 @@ class Dot:
 
 
 class ScaledDot(Dot):
-    """q · k / √K. The scale keeps the variance of the scores at 1, so softmax does not saturate (Vaswani 2017, 3.2.1)."""
+    """q · k / √K: keeps the variance of the scores at 1, so softmax does not saturate (Vaswani 2017, 3.2.1)."""
 
     def scale(self, width: int) -> float:
         return 1 / math.sqrt(width)

@@ -225,7 +225,7 @@ class Decoder(nn.Module):
 
     def remember(self, memory: Tensor) -> list[KeysValues]:
         """The memory as each block sees it, projected once a sentence."""
-        return [block.memory_attention.remember(memory) for block in self.blocks]
+        return [block.remember(memory) for block in self.blocks]  # type: ignore[operator]
 
     def forward(
         self,
@@ -275,6 +275,9 @@ class DecoderBlock(nn.Module):
             words = self.norm_memory_attention(words + self.dropout(self._look_at(words, memory, memory_mask)))
             words = self.norm_feed_forward(words + self.dropout(self.feed_forward(words)))
         return self.words(words)
+
+    def remember(self, memory: Tensor) -> KeysValues:
+        return self.memory_attention.remember(memory)
 
     def _look_back(self, words: Tensor, mask: Tensor | None, cache: Cache | None) -> Tensor:
         written = self.attention.remember(words)

@@ -94,5 +94,3 @@ def _sources(package: str) -> list[Path]:
     assert spec is not None
     assert spec.submodule_search_locations
     return sorted(Path(spec.submodule_search_locations[0]).glob("*.py"))
-
-

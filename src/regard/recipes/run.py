@@ -18,7 +18,7 @@ from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
 from regard.models import MODELS
 from regard.runtime import seed_everything
-from regard.training.loop import Report, Task, TrainingConfig, train
+from regard.training.loop import Report, TrainingConfig, train
 from regard.training.run_folder import RunFolder
 
 SETTINGS = "run.json"

@@ -18,13 +18,13 @@ from typing import Any, Protocol
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
 from regard.checkpoint import average
 from regard.config import Facts
 from regard.data.batches import Position
 from regard.errors import TrainingError
-from regard.evaluation.evaluate import free_running, heldout_loss
+from regard.evaluation import evaluate as evaluation
 from regard.files import Files
 from regard.runtime import seed_everything
 from regard.training.log import Log
@@ -61,20 +61,12 @@ class TrainingConfig(Facts):
     seed: int = Field(1, ge=0)
 
 
-class Task(Protocol):
-    """What the loop asks of a task."""
+class Task(evaluation.Task, Protocol):
+    """What the loop asks of a task, beside its evaluation."""
 
     def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, Any]]: ...
 
     def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[Any]: ...
-
-    def loss(self, model: nn.Module, batch: Any) -> Tensor: ...
-
-    def predict(self, model: Any, batch: Any, generate: Any) -> list[str]: ...
-
-    def references(self, batch: Any) -> list[str]: ...
-
-    def score(self, predictions: list[str], references: list[str]) -> dict[str, float]: ...
 
 
 @dataclass(frozen=True)
@@ -154,9 +146,9 @@ def train(
 
 def evaluate(model: nn.Module, task: Task, config: TrainingConfig) -> dict[str, float]:
     """Held-out loss over everything kept out, and the scores of what is written for the first of it."""
-    loss = heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
+    loss = evaluation.heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
     batches = task.heldout_batches(budget=config.batch_tokens, most=config.evaluate_on)
-    return {"loss": loss, **free_running(model, task, batches)}
+    return {"loss": loss, **evaluation.free_running(model, task, batches)}
 
 
 def _resume(folder: RunFolder, model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Progress, list[str]]:
@@ -227,7 +219,7 @@ def _finish(model: nn.Module, task: Task, config: TrainingConfig, folder: RunFol
         before = {name: weight.clone() for name, weight in model.state_dict().items()}
         newest = folder.folders()[-config.average :]
         model.load_state_dict(average(folder.read(one).weights for one in newest))
-        loss = heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
+        loss = evaluation.heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
         if best_loss is None or loss < best_loss:
             return f"kept the mean of {len(newest)} checkpoints: held-out loss {loss:.4f} instead of {best_loss}"
         model.load_state_dict(before)
@@ -263,7 +255,7 @@ class _Clock:
 
 @contextmanager
 def _stop_signals() -> Iterator[list[int]]:
-    """A list that gets the first stop signal (Ctrl-C, SIGTERM); the loop then saves and leaves. A second ends at once."""
+    """A list that gets the first stop signal (Ctrl-C, SIGTERM): the loop saves and leaves. A second ends at once."""
     received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:

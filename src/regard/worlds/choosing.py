@@ -1,7 +1,7 @@
 """Chooses words that make sense together, and that belong to the split.
 
-A training sentence is built from open combinations only. A held-out one takes reserved combinations half of
-the time where there are any.
+A training sentence is built from open combinations only. A held-out one takes a reserved combination
+three times in four where there is any.
 """
 
 from collections.abc import Sequence
@@ -9,59 +9,71 @@ from typing import TypeVar
 
 from regard.worlds.dictionary import Dictionary
 from regard.worlds.drawing import Draw
-from regard.worlds.english import FIRST, THEY, THIRD, WE
+from regard.worlds.english import FIRST, THIRD, WE
 from regard.worlds.lexicon import Frame, Noun, Pronoun, Spot, Tense, Verb
-from regard.worlds.nominals import person
+from regard.worlds.nominals import person_of
 from regard.worlds.pieces import Piece
-from regard.worlds.plans import Action, Both, Location, Nominal, Place, Relative, State, Subject
+from regard.worlds.plans import Action, Both, Location, Nominal, Place, Relative, State, Subject, nominals_of
+from regard.worlds.verbs import CLASHES
 
 T = TypeVar("T")
 Object = Nominal | Both | Pronoun | None
 
 
-class Chooser:
-    """The choices of one sentence, drawn in order."""
+class Chooser(Draw):
+    """The choices of one sentence, drawn in order; `key` decides them all."""
 
-    def __init__(self, words: Dictionary, draw: Draw, *, heldout: bool) -> None:
+    __slots__ = ("heldout", "pronouns", "words")
+
+    def __init__(self, words: Dictionary, key: str, *, heldout: bool) -> None:
+        super().__init__(key)
         self.words = words
-        self.draw = draw
-        self.pick = draw.pick
-        self.one_in = draw.one_in
         self.heldout = heldout
+        self.pronouns = words.any_pronoun
 
     def combine(self, options: tuple[Sequence[T], Sequence[T]]) -> T:
         """One of (open, reserved) options."""
         allowed, kept = options
-        if self.heldout and kept and (not allowed or self.one_in(2)):
+        if self.heldout and kept and not (allowed and self.one_in(4)):
             return self.pick(kept)
         return self.pick(allowed)
 
-    def nominal(self, noun: Noun, role: str) -> Nominal:
-        """A noun in a role, sometimes with an adjective."""
+    def nominal(self, noun: Noun, role: str, verb: Verb | None = None) -> Nominal:
+        """A noun in a role, sometimes with an adjective that suits the verb."""
         determiner, plural = self.pick(noun.determiners[role])
         adjective = None
         if noun.attributes[0] and self.one_in(4) and determiner.lemma != "how many":
             adjective = self.combine(noun.attributes)
+            if verb is not None and adjective.lemma == CLASHES.get(verb.lemma):
+                adjective = None
         return Nominal(determiner, noun, plural, adjective)
 
-    def rich_nominal(self, noun: Noun, role: str) -> Nominal:
-        """A nominal that sometimes has an `of` or a relative clause."""
+    def rich_nominal(self, noun: Noun, role: str, verb: Verb) -> Nominal:
+        """A nominal that sometimes has an `of` or a relative clause, about something else than the verb."""
         if noun.wholes and self.one_in(4):
             the = self.words.determiners["the"]
             whole = self.nominal(self.pick(noun.wholes), "place")
             return Nominal(the, noun, self.one_in(4), of=whole)
         if noun.sayings and self.one_in(9):
-            nominal = self.nominal(noun, "head")
-            return nominal._replace(relative=self.relative(nominal))
-        return self.nominal(noun, role)
+            nominal = self.nominal(noun, "head", verb)
+            relative = self.relative(nominal)
+            told = relative.predicate
+            if isinstance(told, Action) and told.verb is verb:
+                return nominal
+            adjective = None if isinstance(told, State) else nominal.adjective
+            return nominal._replace(adjective=adjective, relative=relative)
+        return self.nominal(noun, role, verb)
 
     def pronoun(self, other: Pronoun | None = None) -> Pronoun:
         """A pronoun; beside another one, someone else."""
-        pronouns = tuple(self.words.pronouns.values())
-        chosen = self.pick(pronouns)
+        chosen = self.pick(self.pronouns)
         while other is not None and not _distinct(chosen, other):
-            chosen = self.pick(pronouns)
+            chosen = self.pick(self.pronouns)
         return chosen
+
+    def ask(self) -> None:
+        """From here on it is a question with a question word: nobody asks what he himself does."""
+        self.pronouns = self.words.asked_pronoun
 
     def another(self, nouns: Sequence[Noun], taken: Sequence[Noun]) -> Noun:
         """One of the nouns that is not taken yet."""
@@ -70,9 +82,9 @@ class Chooser:
             noun = self.pick(nouns)
         return noun
 
-    def subject(self, frame: Frame, other: Object, *, rich: bool) -> Subject:
-        """Someone who may do it, and not the same as the object; `rich` allows long ones."""
-        if frame.human and self.one_in(2):
+    def subject(self, frame: Frame, other: Object, *, rich: bool, named: bool = False) -> Subject:
+        """Someone who may do it, and not the same as the object; `rich` allows long ones, `named` no pronoun."""
+        if frame.human and not named and self.one_in(2):
             return self.pronoun(other if isinstance(other, Pronoun) else None)
         taken = _nouns(other)
         noun = self.another(frame.subjects, taken)
@@ -81,7 +93,7 @@ class Chooser:
         if self.one_in(9):
             second = self.another(frame.subjects, [*taken, noun])
             return Both(self.nominal(noun, "together"), self.nominal(second, "together"))
-        return self.rich_nominal(noun, "subject")
+        return self.rich_nominal(noun, "subject", frame.verb)
 
     def object(self, frame: Frame, *, negated: bool, rich: bool) -> Object:
         """What it is done to, or nothing where the verb takes nothing."""
@@ -89,19 +101,20 @@ class Chooser:
             return None
         if "who" in frame.question_words and self.one_in(6):
             return self.pronoun()
-        noun = self.combine(frame.objects)
-        if "new" in frame.verb.flags:
-            return self.nominal(noun, "none" if negated else "new")
-        if frame.verb.preposition is not None and not noun.person:
-            return self.nominal(noun, "reached")
-        if negated:
-            return self.nominal(noun, "negated")
-        if not rich:
-            return self.nominal(noun, "object")
-        if len(frame.objects[0]) > 2 and frame.verb.preposition is None and self.one_in(12):
-            second = self.another(frame.objects[0], [noun])
-            return Both(self.nominal(noun, "object"), self.nominal(second, "object"))
-        return self.rich_nominal(noun, "object")
+        noun, verb = self.combine(frame.objects), frame.verb
+        if rich and not negated and "new" not in verb.flags and verb.preposition is None:
+            if len(frame.objects[0]) > 2 and self.one_in(12):
+                return self.both(noun, self.another(frame.objects[0], [noun]))
+            if not verb.flags & {"vague", "give", "lay"}:
+                return self.rich_nominal(noun, "object", verb)
+        return self.nominal(noun, _object_role(verb, noun, negated), verb)
+
+    def both(self, first: Noun, second: Noun) -> Both:
+        """Two objects; if the first has no article the other has none, where it can: `bread and apples`."""
+        one = self.nominal(first, "object")
+        if one.determiner.lemma or second.person or second.animal:
+            return Both(one, self.nominal(second, "together"))
+        return Both(one, Nominal(one.determiner, second, not second.mass))
 
     def object_beside(self, taken: Sequence[Subject | Object], frame: Frame, *, negated: bool) -> Object:
         """A short object that is none of those taken."""
@@ -125,14 +138,15 @@ class Chooser:
             return self.place(frame.spots)
         if not frame.spots or not self.one_in(3):
             return None
-        if frame.human and self.one_in(4):
+        if frame.human and "along" in frame.verb.flags and self.one_in(3):
             friend = self.another(frame.subjects, taken)
             company = self.words.prepositions[self.pick(("with", "with", "without"))]
             return Place(company, self.nominal(friend, "topic"))
         return self.place(frame.spots)
 
     def recipient(self, frame: Frame, taken: Sequence[Noun]) -> Nominal | None:
-        if "give" not in frame.verb.flags or self.one_in(5):
+        flags = frame.verb.flags
+        if "give" not in flags or ("maybe" in flags and self.one_in(3)):
             return None
         return self.nominal(self.another(frame.subjects, taken), "subject")
 
@@ -144,12 +158,19 @@ class Chooser:
         return tense
 
     def action(
-        self, frame: Frame, *, rich: bool = True, asked: bool = False, tense: Tense | None = None
+        self,
+        frame: Frame,
+        *,
+        rich: bool = True,
+        asked: bool = False,
+        named: bool = False,
+        tense: Tense | None = None,
     ) -> tuple[Subject, Action]:
         """A whole event: who does what to whom, and where."""
-        negated = self.one_in(10 if asked else 6)
+        # After `do not` even `read` tells its tense, so these verbs are negated more often.
+        negated = self.one_in(10 if asked else 2 if frame.verb.past_like_base else 6)
         object_ = self.object(frame, negated=negated, rich=rich)
-        subject = self.subject(frame, object_, rich=rich)
+        subject = self.subject(frame, object_, rich=rich, named=named)
         return subject, self.complete(frame, subject, object_, negated=negated, asked=asked, tense=tense)
 
     def complete(
@@ -168,14 +189,16 @@ class Chooser:
         habit = tense == "present" and "state" not in frame.verb.flags
         adverb = None
         if habit and not negated and not asked and self.one_in(6):
-            adverb = self.pick(tuple(self.words.adverbs.values()))
+            adverb = self.pick(self.words.any_adverb)
         recipient = self.recipient(frame, taken)
         place = self.surroundings(frame, taken)
         return Action(frame.verb, tense, negated, object_, recipient, place, adverb)
 
     def time(self, action: Action, *, often: int = 5) -> Piece | None:
-        """A time that fits the tense, or none; a habit that has its adverb needs no other."""
+        """A time that fits the tense, or none: `every day` suits neither `never` nor `not`."""
         if "state" in action.verb.flags or action.adverb is not None or not self.one_in(often):
+            return None
+        if action.negated and action.tense == "present":
             return None
         return self.pick(self.words.times[action.tense])
 
@@ -206,19 +229,16 @@ class Chooser:
         return Relative(Action(frame.verb, tense, negated), subject)
 
 
-def person_of(subject: Subject) -> int:
-    """The person of the verb, as an index of the tables of persons."""
-    if isinstance(subject, Nominal):
-        return person(subject)
-    if isinstance(subject, Pronoun):
-        return subject.person
-    return THEY if isinstance(subject, Both) else THIRD
+def _object_role(verb: Verb, noun: Noun, negated: bool) -> str:
+    if "new" in verb.flags:
+        return "none" if negated else "new"
+    if verb.preposition is not None and not noun.person:
+        return "topic" if negated else "reached"
+    return "negated" if negated else "object"
 
 
 def _nouns(phrase: Subject | Object) -> tuple[Noun, ...]:
-    if isinstance(phrase, Nominal):
-        return (phrase.noun,)
-    return (phrase.first.noun, phrase.second.noun) if isinstance(phrase, Both) else ()
+    return tuple(nominal.noun for nominal in nominals_of(phrase))
 
 
 def _distinct(one: Pronoun, other: Pronoun) -> bool:

@@ -9,10 +9,12 @@ The rules held throughout:
   niño?`). A predicate adjective comes before the subject (`¿está cansado el niño?`).
 """
 
+from collections.abc import Sequence
+
 from regard.worlds.english import BE, DO, THEY, THIRD
 from regard.worlds.lexicon import Pronoun
-from regard.worlds.nominals import column, person, write_nominal, write_object
-from regard.worlds.pieces import NOTHING, Piece, chain, introduce, join, piece
+from regard.worlds.nominals import column, person, write_introduced, write_nominal, write_object
+from regard.worlds.pieces import NOTHING, ROW, Piece, arrange, chain, piece
 from regard.worlds.plans import (
     Action,
     Both,
@@ -48,7 +50,20 @@ _WHOM = (
 )
 _THERE = (piece("there is", "hay", "1-0 0~0"), piece("there are", "hay", "1-0 0~0"))
 _IS_THERE = (piece("is there", "hay", "0-0 1~0"), piece("are there", "hay", "0-0 1~0"))
-_OPENING, _CLOSING = piece("", "¿"), piece("?", "?")
+
+# The parts of a clause, and the orders in which the two languages take them.
+_DOUBLE, _SUBJECT, _AUXILIARY, _MIDDLE, _FINITE, _GERUND, _PRONOUN, *_REST = range(10)
+_OBJECT, _RECIPIENT, _PLACE = _REST
+_AFTER = (_PRONOUN, _OBJECT, _RECIPIENT, _PLACE)
+_BEFORE = (_MIDDLE, _DOUBLE, _PRONOUN, _FINITE)
+_ENGLISH = (_SUBJECT, _AUXILIARY, _MIDDLE, _FINITE, *_AFTER)
+_ENGLISH_PROGRESSIVE = (_SUBJECT, _FINITE, _MIDDLE, _GERUND, *_AFTER)
+_ENGLISH_ASKED = (_AUXILIARY, _SUBJECT, _MIDDLE, _FINITE, *_AFTER)
+_ENGLISH_ASKED_PROGRESSIVE = (_FINITE, _SUBJECT, _MIDDLE, _GERUND, *_AFTER)
+_SPANISH = (_SUBJECT, *_BEFORE, _GERUND, *_REST)
+_SPANISH_ASKED = (*_BEFORE, _SUBJECT, _GERUND, *_REST)
+_SPANISH_ASKED_BEHIND = (*_BEFORE, _GERUND, _SUBJECT, *_REST)
+_SPANISH_ASKED_STATE = (_FINITE, _OBJECT, _SUBJECT)
 
 
 def write(plan: Plan) -> Piece:
@@ -67,12 +82,12 @@ def _clause(clause: Clause, *, silent: bool = False) -> Piece:
     said = _say(clause.predicate, NOTHING if silent else subject, person_, form)
     if clause.time is None:
         return said
-    return chain([clause.time, said] if clause.time_first else [said, clause.time])
+    return chain(clause.time, said) if clause.time_first else chain(said, clause.time)
 
 
 def _compound(plan: Compound) -> Piece:
     second = _clause(plan.second, silent=plan.shared)
-    return chain([_clause(plan.first), _and(plan.conjunction, second), second])
+    return chain(_clause(plan.first), _and(plan.conjunction, second), second)
 
 
 def _and(conjunction: Piece, following: Piece) -> Piece:
@@ -84,31 +99,35 @@ def _and(conjunction: Piece, following: Piece) -> Piece:
 
 def _existence(plan: Existence) -> Piece:
     begin = (_IS_THERE if plan.asked else _THERE)[plan.nominal.plural]
-    said = chain([begin, write_nominal(plan.nominal), _place(plan.place)])
+    said = chain(begin, write_nominal(plan.nominal), _place(plan.place))
     return _marked(said) if plan.asked else said
 
 
 def _marked(said: Piece) -> Piece:
-    return join([said, _CLOSING], [_OPENING, said, _CLOSING], [(_CLOSING, _OPENING)])
+    """A sentence between question marks; `?` is surely `?`, and possibly `¿`."""
+    end = len(said.source) * ROW
+    sure = [*[link + 1 for link in said.sure], end + len(said.target) + 1]
+    possible = [*[link + 1 for link in said.possible], end]
+    return Piece([*said.source, "?"], ["¿", *said.target, "?"], sure, possible)
 
 
 def _subject(subject: Subject) -> tuple[Piece, int, int]:
     """The words of a subject, its person, and the column of its number and gender."""
-    if isinstance(subject, Nominal):
-        return _whole(subject, write_nominal(subject)), person(subject), column(subject)
     if isinstance(subject, Pronoun):
         return subject.subject, subject.person, subject.column
+    if isinstance(subject, Nominal):
+        return _whole(subject, write_nominal(subject)), person(subject), column(subject)
     if isinstance(subject, Who):
         return _WHO_ASKED, THIRD, 0
     first, second = subject
     second_words = write_nominal(second)
-    words = chain([write_nominal(first), _and(_AND, second_words), second_words])
+    words = chain(write_nominal(first), _and(_AND, second_words), second_words)
     # One man among them makes the whole masculine.
     return words, THEY, 2 + (first.noun.feminine and second.noun.feminine)
 
 
 def _whole(nominal: Nominal, words: Piece) -> Piece:
-    return words if nominal.relative is None else chain([words, _relative(nominal)])
+    return words if nominal.relative is None else chain(words, _relative(nominal))
 
 
 def _relative(nominal: Nominal) -> Piece:
@@ -118,119 +137,106 @@ def _relative(nominal: Nominal) -> Piece:
         opening = _WHO if nominal.noun.person else _THAT
         return _say(predicate, opening, person(nominal), column(nominal))
     opening = _WHOM[column(nominal)] if nominal.noun.person else _THAT
-    return chain([opening, _say(predicate, *_subject(subject))])
+    return chain(opening, _say(predicate, *_subject(subject)))
 
 
 def _place(place: Place) -> Piece:
-    return introduce(place.preposition, write_nominal(place.nominal))
+    return write_introduced(place.preposition, place.nominal)
 
 
 def _say(predicate: Predicate, subject: Piece, person_: int, form: int) -> Piece:
     """A statement, a relative clause, or a question about the subject: the subject comes first."""
-    if isinstance(predicate, Action):
-        return _say_action(predicate, subject, person_)
-    if isinstance(predicate, State):
-        verb, last = _BE[predicate.adjective.copula][person_], predicate.adjective.forms[form]
-        middle = [_NOT] if predicate.negated else [predicate.adverb] if predicate.adverb else []
-    else:
-        assert predicate.place is not None
-        verb, last = _BE["estar"][person_], _place(predicate.place)
-        middle = [_NOT] if predicate.negated else []
-    return join([subject, verb, *middle, last], [subject, *middle, verb, last], _dropped(subject, verb))
-
-
-def _say_action(action: Action, subject: Piece, person_: int) -> Piece:
-    auxiliary, finite, gerund = _verb(action, person_, supported=action.negated)
-    middle = [_NOT] if action.negated else [action.adverb] if action.adverb else []
-    before, english, spanish, loose = _complements(action)
-    loose += _dropped(subject, finite)
-    if gerund is not None:
-        source = [subject, finite, *middle, gerund, *english]
-        return join(source, [subject, *middle, *before, finite, gerund, *spanish], loose)
-    if auxiliary is not None:
-        source = [subject, auxiliary, *middle, finite, *english]
-        loose.append((auxiliary, finite))
-    else:
-        source = [subject, *middle, finite, *english]
-    return join(source, [subject, *middle, *before, finite, *spanish], loose)
+    if not isinstance(predicate, Action):
+        parts = _being(predicate, subject, person_, form)
+        return arrange(parts, _ENGLISH_PROGRESSIVE, _SPANISH, _loose(parts))
+    parts = _action(predicate, subject, person_, supported=predicate.negated)
+    progressive = predicate.tense == "progressive"
+    return arrange(parts, _ENGLISH_PROGRESSIVE if progressive else _ENGLISH, _SPANISH, _loose(parts))
 
 
 def _question(plan: Question) -> Piece:
-    clause = plan.clause
-    subject, person_, form = _subject(clause.subject)
-    word = write_nominal(plan.word) if isinstance(plan.word, Nominal) else plan.word
-    if isinstance(clause.predicate, Action):
-        asked = _ask_action(clause.predicate, subject, person_, behind=word is not None)
-    else:
-        asked = _ask_being(clause.predicate, subject, person_, form)
-    parts = [part for part in (word, asked, clause.time) if part is not None]
-    return chain(parts)
+    clause, word = plan
+    if isinstance(word, Nominal):
+        word = write_nominal(word)
+    asked = _ask(clause.predicate, *_subject(clause.subject), behind=word is not None)
+    if word is None and clause.time is None:
+        return asked
+    return chain(word or NOTHING, asked, clause.time or NOTHING)
 
 
-def _ask_being(predicate: State | Location, subject: Piece, person_: int, form: int) -> Piece:
+def _ask(predicate: Predicate, subject: Piece, person_: int, form: int, *, behind: bool) -> Piece:
+    """A question that is not about the subject; `behind` puts the subject after the whole verb."""
+    if not isinstance(predicate, Action):
+        parts = _being(predicate, subject, person_, form)
+        order = _SPANISH_ASKED_STATE if isinstance(predicate, State) else _SPANISH_ASKED
+        return arrange(parts, _ENGLISH_ASKED_PROGRESSIVE, order, _loose(parts))
+    parts = _action(predicate, subject, person_, supported=True)
+    behind = behind or bool(parts[_PRONOUN].target) or bool(parts[_DOUBLE].target)
+    progressive = predicate.tense == "progressive"
+    return arrange(
+        parts,
+        _ENGLISH_ASKED_PROGRESSIVE if progressive else _ENGLISH_ASKED,
+        _SPANISH_ASKED_BEHIND if behind else _SPANISH_ASKED,
+        _loose(parts),
+    )
+
+
+def _being(predicate: State | Location, subject: Piece, person_: int, form: int) -> list[Piece]:
+    """The parts of a clause with be; what is said of the subject takes the place of the object."""
+    parts = [NOTHING] * 10
+    parts[_SUBJECT] = subject
     if isinstance(predicate, State):
-        verb, adjective = _BE[predicate.adjective.copula][person_], predicate.adjective.forms[form]
-        return join([verb, subject, adjective], [verb, adjective, subject], _dropped(subject, verb))
-    verb = _BE["estar"][person_]
-    parts = [verb, subject] if predicate.place is None else [verb, subject, _place(predicate.place)]
-    return join(parts, parts, _dropped(subject, verb))
-
-
-def _ask_action(action: Action, subject: Piece, person_: int, *, behind: bool) -> Piece:
-    """A question about an action; `behind` puts the subject after the whole verb."""
-    auxiliary, finite, gerund = _verb(action, person_, supported=True)
-    middle = [_NOT] if action.negated else []
-    before, english, spanish, loose = _complements(action)
-    loose += _dropped(subject, finite)
-    if gerund is not None:
-        source = [finite, subject, *middle, gerund, *english]
-        verb = [finite, gerund, subject] if behind or before else [finite, subject, gerund]
+        parts[_FINITE] = _BE[predicate.adjective.copula][person_]
+        parts[_OBJECT] = predicate.adjective.forms[form]
+        parts[_MIDDLE] = _NOT if predicate.negated else predicate.adverb or NOTHING
     else:
-        assert auxiliary is not None
-        source = [auxiliary, subject, *middle, finite, *english]
-        verb = [finite, subject]
-        loose.append((auxiliary, finite))
-    return join(source, [*middle, *before, *verb, *spanish], loose)
+        parts[_FINITE] = _BE["estar"][person_]
+        parts[_OBJECT] = NOTHING if predicate.place is None else _place(predicate.place)
+        parts[_MIDDLE] = _NOT if predicate.negated else NOTHING
+    return parts
 
 
-def _verb(action: Action, person_: int, *, supported: bool) -> tuple[Piece | None, Piece, Piece | None]:
-    """The auxiliary do, the finite verb and the gerund; `supported` asks for do where English needs it."""
-    verb, tense = action.verb, action.tense
+def _action(action: Action, subject: Piece, person_: int, *, supported: bool) -> list[Piece]:
+    """The parts of a clause with another verb; `supported` asks for do where English needs it."""
+    verb, tense, negated, object_, recipient, place, adverb = action
+    parts = [NOTHING] * 10
+    parts[_SUBJECT] = subject
+    parts[_MIDDLE] = _NOT if negated else adverb or NOTHING
     if tense == "progressive":
-        return None, _BE["estar"][person_], verb.gerund
-    if tense == "present":
-        return (_DO[person_], verb.base_present[person_], None) if supported else (None, verb.present[person_], None)
-    return (_DID, verb.base_past[person_], None) if supported else (None, verb.past[person_], None)
-
-
-def _complements(action: Action) -> tuple[list[Piece], list[Piece], list[Piece], list[tuple[Piece, Piece]]]:
-    """What stands before the Spanish verb, after the English one, after the Spanish one, and loose links."""
-    before: list[Piece] = []
-    loose: list[tuple[Piece, Piece]] = []
-    after: list[Piece] = []
-    english = after
-    if isinstance(action.object, Pronoun):
-        before.append(action.object.object)
-        english = [action.object.object]
-    elif action.object is not None:
-        after.append(_object(action, action.object))
-    if action.recipient is not None:
-        recipient = introduce(_TO, write_nominal(action.recipient))
-        after.append(recipient)
-        before.append(_LES if action.recipient.plural else _LE)
-        loose.append((recipient, before[-1]))
-    if action.place is not None:
-        after.append(_place(action.place))
-    return before, english if english is after else [*english, *after], after, loose
+        parts[_FINITE], parts[_GERUND] = _BE["estar"][person_], verb.gerund
+    elif supported:
+        past = tense == "past"
+        parts[_AUXILIARY] = _DID if past else _DO[person_]
+        parts[_FINITE] = (verb.base_past if past else verb.base_present)[person_]
+    else:
+        parts[_FINITE] = (verb.past if tense == "past" else verb.present)[person_]
+    if isinstance(object_, Pronoun):
+        parts[_PRONOUN] = object_.object
+    elif object_ is not None:
+        parts[_OBJECT] = _object(action, object_)
+    if recipient is not None:
+        parts[_RECIPIENT] = write_introduced(_TO, recipient)
+        parts[_DOUBLE] = _LES if recipient.plural else _LE
+    if place is not None:
+        parts[_PLACE] = _place(place)
+    return parts
 
 
 def _object(action: Action, object_: Nominal | Both) -> Piece:
     if isinstance(object_, Nominal):
         return _whole(object_, write_object(action.verb, object_))
     second = write_object(action.verb, object_.second)
-    return chain([write_object(action.verb, object_.first), _and(_AND, second), second])
+    return chain(write_object(action.verb, object_.first), _and(_AND, second), second)
 
 
-def _dropped(subject: Piece, verb: Piece) -> list[tuple[Piece, Piece]]:
-    """The loose link of a pronoun that Spanish drops."""
-    return [(subject, verb)] if subject.source and not subject.target else []
+def _loose(parts: Sequence[Piece]) -> list[tuple[int, int]]:
+    """The possible links between parts: a dropped pronoun, do, and the doubled recipient."""
+    found = []
+    subject = parts[_SUBJECT]
+    if subject.source and not subject.target:
+        found.append((_SUBJECT, _FINITE))
+    if parts[_AUXILIARY].source:
+        found.append((_AUXILIARY, _FINITE))
+    if parts[_DOUBLE].target:
+        found.append((_RECIPIENT, _DOUBLE))
+    return found

@@ -19,6 +19,7 @@ from regard.worlds.lexicon import (
 )
 from regard.worlds.pieces import Piece, piece
 
+_ODD_WITH_KIN = ("a", "this", "that", "each")  # an aunt is somebody's, and known
 Choices = tuple[tuple[Determiner, bool], ...]
 
 
@@ -32,12 +33,17 @@ class Dictionary:
     pronouns: Mapping[str, Pronoun]
     prepositions: Mapping[str, Piece]
     adverbs: Mapping[str, Piece]
+    any_pronoun: tuple[Pronoun, ...]  # each as often as it is drawn
+    asked_pronoun: tuple[Pronoun, ...]
+    any_adverb: tuple[Piece, ...]
     question_words: Mapping[str, Piece]
     conjunctions: Mapping[str, Piece]
     times: Mapping[str, tuple[Piece, ...]]
     located: tuple[Noun, ...]  # the nouns that have a place to be
+    strangers: tuple[Noun, ...]  # those of them that may be new to the listener: `there is a cat`
     descriptions: tuple[Description, ...]
     frames: tuple[tuple[Frame, ...], ...]
+    reasons: tuple[tuple[tuple[Frame, ...], bool, tuple[Adjective, ...]], ...]
 
 
 @cache
@@ -52,19 +58,26 @@ def dictionary() -> Dictionary:
     frames = tuple(read_frames(row, nouns, prepositions) for row in verbs.VERBS)
     for noun in nouns.values():
         noun.sayings = _sayings(noun)
+    pronouns = {row[0]: _pronoun(*row) for row in small_words.PRONOUNS}
+    adverbs = _pieces(small_words.ADVERBS)
     return Dictionary(
         nouns,
         adjectives,
         determiners,
-        {row[0]: _pronoun(*row) for row in small_words.PRONOUNS},
+        pronouns,
         prepositions,
-        _pieces(small_words.ADVERBS),
+        adverbs,
+        tuple(pronouns[name] for name in small_words.PRONOUNS_DRAWN),
+        tuple(pronouns[name] for name in small_words.PRONOUNS_DRAWN if name != "i"),
+        tuple(adverbs.values()),
         _pieces(small_words.QUESTION_WORDS),
         _pieces(small_words.CONJUNCTIONS),
         _times(),
         located,
+        tuple(noun for noun in located if noun.lemma not in members("kin")),
         descriptions,
         frames,
+        _reasons(frames, adjectives),
     )
 
 
@@ -79,11 +92,11 @@ def _times() -> dict[str, tuple[Piece, ...]]:
 
 def _determiners() -> dict[str, Determiner]:
     found = {}
-    for singular, plural, forms, definite in small_words.DETERMINERS:
+    for singular, plural, forms in small_words.DETERMINERS:
         lemma = plural if singular == "-" else singular
         words = (tuple(singular.split()), tuple(plural.split()))
         columns = tuple(() if form == "-" else (form,) for form in forms.split())
-        found[lemma] = Determiner(lemma, words, columns, definite, lemma in ("the", "a"))
+        found[lemma] = Determiner(lemma, words, columns, lemma in ("the", "a"))
     return found
 
 
@@ -109,6 +122,7 @@ def _nouns(determiners: Mapping[str, Determiner]) -> dict[str, Noun]:
             stressed_a=gender == "fa",
             person=lemma in people,
             animal=lemma in animals,
+            mass=lemma in members("mass"),
             determiners={role: _determined(lemma, role, determiners) for role in small_words.ROLES},
         )
     return found
@@ -126,8 +140,8 @@ def _determined(lemma: str, role: str, determiners: Mapping[str, Determiner]) ->
         if name == "own":
             names = [*small_words.POSSESSIVES] if lemma in members("owned") else []
             plural = 0 if lemma in members("only") else plural  # nobody says `my mothers`
-        elif (kin and name in ("this", "that", "each")) or (alive and not name and role != "none"):
-            # `this aunt` is odd; and `sees boys` leaves open whether Spanish takes its personal a.
+        elif (kin and name in _ODD_WITH_KIN and role != "new") or (alive and not name and role != "none"):
+            # `sees boys` leaves open whether Spanish takes its personal a.
             continue
         choices += [(determiners[each], False) for each in names] * singular
         choices += [(determiners[each], True) for each in names] * plural
@@ -161,3 +175,14 @@ def _locate(nouns: Mapping[str, Noun], prepositions: Mapping[str, Piece]) -> tup
 def _sayings(noun: Noun) -> tuple[str, ...]:
     acts, undergoes = ("does",) * 2 * bool(noun.acts), ("undergoes",) * 2 * bool(noun.undergoes[0])
     return (*acts, *undergoes, *("is",) * bool(noun.states[0]), *("lies",) * bool(noun.spots))
+
+
+def _reasons(
+    frames: Iterable[Iterable[Frame]], adjectives: Mapping[str, Adjective]
+) -> tuple[tuple[tuple[Frame, ...], bool, tuple[Adjective, ...]], ...]:
+    found = []
+    for names, negated, feelings in verbs.REASONS:
+        known = [frame for frame in chain.from_iterable(frames) if frame.human]
+        able = tuple(frame for frame in known if frame.verb.lemma in names.split())
+        found.append((able, negated, tuple(adjectives[feeling] for feeling in feelings.split())))
+    return tuple(found)

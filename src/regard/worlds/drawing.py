@@ -17,7 +17,7 @@ class Draw:
     def __init__(self, key: str) -> None:
         self._key = key
         self._refills = 0
-        self._digits = int.from_bytes(blake2b(key.encode()).digest(), "little")
+        self._digits = _digits(key)
 
     def pick(self, options: Sequence[T]) -> T:
         """One of the options, each as likely."""
@@ -35,4 +35,8 @@ class Draw:
 
     def _refill(self) -> None:
         self._refills += 1
-        self._digits = int.from_bytes(blake2b(f"{self._key} {self._refills}".encode()).digest(), "little")
+        self._digits = _digits(f"{self._key} {self._refills}")
+
+
+def _digits(key: str) -> int:
+    return int.from_bytes(blake2b(key.encode(), digest_size=32).digest(), "little")

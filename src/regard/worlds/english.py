@@ -13,7 +13,6 @@ _PLURALS = {
     "child": "children",
     "mouse": "mice",
     "foot": "feet",
-    "wife": "wives",
     "knife": "knives",
     "wolf": "wolves",
     "leaf": "leaves",

@@ -64,7 +64,8 @@ def read_frames(
         )
         found.append(frame)
         _register(frame)
-    return tuple(found)
+    people = [frame for frame in found if frame.human]
+    return (*found, *people * 2) if len(people) < len(found) else tuple(found)
 
 
 def _lifeless(nouns: Iterable[Noun]) -> tuple[Noun, ...]:

@@ -1,6 +1,7 @@
 """What a word is: its forms in both languages and the words it goes with."""
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal, NamedTuple
 from zlib import crc32
 
@@ -12,19 +13,20 @@ RESERVED_ONE_IN = 8
 ALWAYS_RESERVED = frozenset({("eat", "bread")})  # the lecture's sentence must be new to the model
 
 
+@cache
 def reserved(word: str, noun: str) -> bool:
     """Whether a verb with this object, or an adjective with this noun, is kept out of training."""
     # crc32 is the same on every machine and in every process; Python's own hash is not.
     return (word, noun) in ALWAYS_RESERVED or crc32(f"{word} {noun}".encode()) % RESERVED_ONE_IN == 0
 
 
-class Determiner(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Determiner:
     """`the`, `my`, `two`: English by number, Spanish by number and gender."""
 
     lemma: str
     english: tuple[tuple[str, ...], tuple[str, ...]]
     spanish: tuple[tuple[str, ...], ...]
-    definite: bool
     article: bool  # `el` and `un` stand before a feminine noun with stressed a: el agua, but esta agua
 
 
@@ -56,6 +58,7 @@ class Noun:
     stressed_a: bool
     person: bool
     animal: bool
+    mass: bool  # bread, water: no plural, no number
     determiners: dict[str, tuple[tuple[Determiner, bool], ...]]  # by role: (determiner, plural)
     attributes: tuple[list[Adjective], list[Adjective]] = field(default_factory=lambda: ([], []))
     states: tuple[list[Adjective], list[Adjective]] = field(default_factory=lambda: ([], []))

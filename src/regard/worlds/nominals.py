@@ -1,9 +1,11 @@
 """Writes nouns with their articles, adjectives and prepositions."""
 
+from functools import cache
+
 from regard.worlds.english import THEY, THIRD, article
-from regard.worlds.lexicon import Verb
-from regard.worlds.pieces import Link, Piece, chain, introduce, piece
-from regard.worlds.plans import Nominal
+from regard.worlds.lexicon import Adjective, Determiner, Noun, Pronoun, Verb
+from regard.worlds.pieces import ROW, Piece, chain, introduce, piece
+from regard.worlds.plans import Both, Nominal, Subject
 
 _PERSONAL_A = piece("", "a")
 _OF = piece("of", "de")
@@ -14,6 +16,15 @@ def person(nominal: Nominal) -> int:
     return THEY if nominal.plural else THIRD
 
 
+def person_of(subject: Subject) -> int:
+    """The person the verb takes after any subject."""
+    if isinstance(subject, Nominal):
+        return person(subject)
+    if isinstance(subject, Pronoun):
+        return subject.person
+    return THEY if isinstance(subject, Both) else THIRD
+
+
 def column(nominal: Nominal) -> int:
     """Its number and gender, as an index of the four forms of an adjective."""
     return 2 * nominal.plural + nominal.noun.feminine
@@ -22,37 +33,63 @@ def column(nominal: Nominal) -> int:
 def write_nominal(nominal: Nominal) -> Piece:
     """A noun with its determiner, adjective and `of`, but not yet its relative clause."""
     determiner, noun, plural, adjective, of, _ = nominal
-    form = column(nominal)
-    # el agua, un aula: the article before a stressed a looks masculine, the noun stays feminine.
-    looks = 0 if determiner.article and noun.stressed_a and not plural else form
-    source = [*determiner.english[plural]]
-    target = [*determiner.spanish[looks]]
-    at, to = len(source), len(target)
-    sure: list[Link] = [(i, 0) for i in range(at)]
-    target.append(noun.spanish[plural])
-    if adjective is not None:
-        source.append(adjective.lemma)
-        target += adjective.forms[form].target
-        sure.append((at, to + 1))
-        at += 1
-    source.append(noun.english[plural])
-    sure.append((at, to))
-    if source[0] == "a":
-        source[0] = article(source[1])
-    phrase = Piece(source, target, sure, (), at)
+    words = determiner, noun, plural
+    phrase = _bare(*words) if adjective is None else _described(*words, adjective)
     if of is None:
         return phrase
-    return chain([phrase, introduce(_OF, write_nominal(of))])._replace(head=at)
+    return chain(phrase, write_introduced(_OF, of))._replace(head=phrase.head)
+
+
+def write_introduced(preposition: Piece, nominal: Nominal) -> Piece:
+    """A preposition and a nominal, contracted where Spanish contracts: `del niño`."""
+    determiner, noun, plural, adjective, of, _ = nominal
+    if adjective is None and of is None:
+        return _bare_introduced(preposition, determiner, noun, plural)
+    return introduce(preposition, write_nominal(nominal))
+
+
+@cache
+def _bare_introduced(preposition: Piece, determiner: Determiner, noun: Noun, plural: bool) -> Piece:
+    return introduce(preposition, _bare(determiner, noun, plural))
+
+
+@cache
+def _bare(determiner: Determiner, noun: Noun, plural: bool) -> Piece:
+    """A determiner and a noun; there are only a few thousand, so each is written once."""
+    source = (*determiner.english[plural], noun.english[plural])
+    if source[0] == "a":
+        source = (article(source[1]), source[1])
+    article_words = _determiner(determiner, noun, plural)
+    head = len(source) - 1
+    sure = (*(i * ROW for i in range(head)), head * ROW + len(article_words))
+    return Piece(source, (*article_words, noun.spanish[plural]), sure, (), head)
+
+
+def _described(determiner: Determiner, noun: Noun, plural: bool, adjective: Adjective) -> Piece:
+    """English puts the adjective before the noun, Spanish after it."""
+    source = [*determiner.english[plural], adjective.lemma, noun.english[plural]]
+    if source[0] == "a":
+        source[0] = article(adjective.lemma)
+    target = [*_determiner(determiner, noun, plural), noun.spanish[plural]]
+    target += adjective.forms[2 * plural + noun.feminine].target
+    head, last = len(source) - 1, len(target) - 1
+    sure = [(head - 1) * ROW + last, head * ROW + last - 1]
+    sure += [i * ROW for i in range(head - 1)]
+    return Piece(source, target, sure, (), head)
+
+
+def _determiner(determiner: Determiner, noun: Noun, plural: bool) -> tuple[str, ...]:
+    # el agua, un aula: the article before a stressed a looks masculine, the noun stays feminine.
+    if determiner.article and noun.stressed_a and not plural:
+        return determiner.spanish[0]
+    return determiner.spanish[2 * plural + noun.feminine]
 
 
 def write_object(verb: Verb, nominal: Nominal) -> Piece:
-    """An object with the preposition its verb takes, or the personal `a`.
-
-    The personal `a` stands before people, and before animals that are definite: `ve al perro`, `ve un perro`.
-    """
-    phrase = write_nominal(nominal)
+    """An object with the preposition its verb takes, or with the personal `a` before people and animals."""
     if verb.preposition is not None:
-        return introduce(verb.preposition, phrase)
+        return write_introduced(verb.preposition, nominal)
     noun = nominal.noun
-    alive = noun.person or (noun.animal and nominal.determiner.definite)
-    return introduce(_PERSONAL_A, phrase) if alive and "plain" not in verb.flags else phrase
+    if (noun.person or noun.animal) and "plain" not in verb.flags:
+        return write_introduced(_PERSONAL_A, nominal)
+    return write_nominal(nominal)

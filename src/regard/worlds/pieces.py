@@ -1,14 +1,17 @@
 """A piece: some English words, their Spanish words, and which belongs to which.
 
-Pieces are joined into larger ones until they are a sentence. English and Spanish may take the same pieces in
-a different order; the links follow by themselves.
+Pieces are put together into larger ones until they are a sentence. English and Spanish may take the same pieces
+in a different order; the links follow by themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 Link = tuple[int, int]  # (source index, target index)
 
+# Inside a piece a link is the number source * ROW + target, so that moving the piece is one addition.
+ROW = 64
+_LINKS = tuple(divmod(number, ROW) for number in range(ROW * ROW))
 _CONTRACTIONS = {"a": "al", "de": "del"}
 
 
@@ -22,8 +25,8 @@ class Piece(NamedTuple):
 
     source: Sequence[str]
     target: Sequence[str]
-    sure: Sequence[Link] = ()
-    possible: Sequence[Link] = ()
+    sure: Sequence[int] = ()
+    possible: Sequence[int] = ()
     head: int = 0
 
 
@@ -33,44 +36,57 @@ NOTHING = Piece((), ())
 def piece(source: str, target: str, links: str = "") -> Piece:
     """A piece from text. Links read `0-0 0~1`: a dash is sure, a tilde possible; none given: first to first."""
     marks = links.split() or (["0-0"] if source and target else [])
-    sure = tuple(_link(mark, "-") for mark in marks if "-" in mark)
-    possible = tuple(_link(mark, "~") for mark in marks if "~" in mark)
+    sure = tuple(_number(mark, "-") for mark in marks if "-" in mark)
+    possible = tuple(_number(mark, "~") for mark in marks if "~" in mark)
     return Piece(tuple(source.split()), tuple(target.split()), sure, possible)
 
 
-def join(source: list[Piece], target: list[Piece], loose: Sequence[tuple[Piece, Piece]] = ()) -> Piece:
-    """One piece from many: the English reads `source` in its order, the Spanish reads `target` in its own.
+def links(numbers: Iterable[int]) -> frozenset[Link]:
+    """The links of a finished piece as (source index, target index)."""
+    return frozenset([_LINKS[number] for number in numbers])
 
-    Each pair in `loose` adds a possible link, from the head of one piece to the first Spanish word of the
-    other. A piece stands at most once in either list.
+
+def arrange(
+    parts: Sequence[Piece], source: Sequence[int], target: Sequence[int], loose: Sequence[tuple[int, int]] = ()
+) -> Piece:
+    """One piece from many. `source` and `target` are the orders in which English and Spanish take the parts.
+
+    Each (part, other) in `loose` adds a possible link from the head of one part to the first Spanish word of the
+    other.
     """
-    source_words: list[str] = []
     target_words: list[str] = []
-    starts: dict[int, int] = {}
-    for part in target:
-        starts[id(part)] = len(target_words)
-        target_words += part.target
-    sure: list[Link] = []
-    possible: list[Link] = []
-    heads: dict[int, int] = {}
-    for part in source:
+    starts = [0] * len(parts)
+    for number in target:
+        part = parts[number]
+        if part is not NOTHING:
+            starts[number] = len(target_words)
+            target_words += part[1]
+    source_words: list[str] = []
+    heads = [0] * len(parts)
+    sure: list[int] = []
+    possible: list[int] = []
+    for number in source:
+        part = parts[number]
+        if part is NOTHING:
+            continue
         words, _, part_sure, part_possible, head = part
         at = len(source_words)
+        heads[number] = at + head
         source_words += words
-        heads[id(part)] = at + head
-        if part_sure:
-            to = starts[id(part)]
-            sure += [(i + at, j + to) for i, j in part_sure]
-            if part_possible:
-                possible += [(i + at, j + to) for i, j in part_possible]
-    for one, other in loose:
-        possible.append((heads[id(one)], starts[id(other)]))
+        shift = at * ROW + starts[number]
+        for link in part_sure:
+            sure.append(link + shift)
+        for link in part_possible:
+            possible.append(link + shift)
+    for number, other in loose:
+        possible.append(heads[number] * ROW + starts[other])
     return Piece(source_words, target_words, sure, possible)
 
 
-def chain(parts: list[Piece]) -> Piece:
+def chain(*parts: Piece) -> Piece:
     """Pieces that stand in the same order in both languages."""
-    return join(parts, parts)
+    order = range(len(parts))
+    return arrange(parts, order, order)
 
 
 def introduce(preposition: Piece, phrase: Piece) -> Piece:
@@ -80,22 +96,24 @@ def introduce(preposition: Piece, phrase: Piece) -> Piece:
     to its head.
     """
     at = len(preposition.source)
-    words = list(preposition.target)
+    words = [*preposition.target]
     to = len(words)
     last = to - 1
-    rest = phrase.target
-    if rest[0] == "el" and words[last] in _CONTRACTIONS:
+    if phrase.target[0] == "el" and words[last] in _CONTRACTIONS:
         words[last] = _CONTRACTIONS[words[last]]
-        rest = rest[1:]
+        words += phrase.target[1:]
         to = last
-    sure = [*preposition.sure, *((i + at, j + to) for i, j in phrase.sure)]
-    possible = [*preposition.possible, *((i + at, j + to) for i, j in phrase.possible)]
+    else:
+        words += phrase.target
+    shift = at * ROW + to
+    sure = [*preposition.sure, *[link + shift for link in phrase.sure]]
+    possible = [*preposition.possible, *[link + shift for link in phrase.possible]]
     head = phrase.head + at
     if not at:
-        possible += ((0, last), (head, last))
-    return Piece([*preposition.source, *phrase.source], [*words, *rest], sure, possible, head)
+        possible += (last, head * ROW + last)
+    return Piece([*preposition.source, *phrase.source], words, sure, possible, head)
 
 
-def _link(mark: str, sign: str) -> Link:
+def _number(mark: str, sign: str) -> int:
     source, target = mark.split(sign)
-    return int(source), int(target)
+    return int(source) * ROW + int(target)

@@ -115,6 +115,13 @@ class Compound(NamedTuple):
 Plan = Clause | Existence | Question | Compound
 
 
+def nominals_of(phrase: Subject | None) -> tuple[Nominal, ...]:
+    """The nominals of a subject or object: none in a pronoun, two in `the boy and the girl`."""
+    if isinstance(phrase, Nominal):
+        return (phrase,)
+    return (phrase.first, phrase.second) if isinstance(phrase, Both) else ()
+
+
 def combinations(plan: Plan) -> Iterator[tuple[str, str]]:
     """Every (verb, object) and (adjective, noun) that a plan puts together, by lemma."""
     if isinstance(plan, Existence):
@@ -129,7 +136,7 @@ def combinations(plan: Plan) -> Iterator[tuple[str, str]]:
             yield from _in_nominal(plan.word)
             yield from _with_object(plan.clause.predicate, plan.word)
     else:
-        for nominal in _nominals(plan.subject):
+        for nominal in nominals_of(plan.subject):
             yield from _in_nominal(nominal)
         yield from _in_predicate(plan.predicate, plan.subject)
 
@@ -145,7 +152,7 @@ def _in_nominal(nominal: Nominal) -> Iterator[tuple[str, str]]:
     if subject is None:
         yield from _in_predicate(predicate, nominal)
     else:
-        for other in _nominals(subject):
+        for other in nominals_of(subject):
             yield from _in_nominal(other)
         yield from _in_predicate(predicate, subject)
         yield from _with_object(predicate, nominal)
@@ -153,13 +160,13 @@ def _in_nominal(nominal: Nominal) -> Iterator[tuple[str, str]]:
 
 def _in_predicate(predicate: Predicate, subject: Subject) -> Iterator[tuple[str, str]]:
     if isinstance(predicate, State):
-        for nominal in _nominals(subject):
+        for nominal in nominals_of(subject):
             yield predicate.adjective.lemma, nominal.noun.lemma
         return
     if predicate.place is not None:
         yield from _in_nominal(predicate.place.nominal)
     if isinstance(predicate, Action):
-        for nominal in _nominals(predicate.object):
+        for nominal in nominals_of(predicate.object):
             yield from _in_nominal(nominal)
             yield predicate.verb.lemma, nominal.noun.lemma
         if predicate.recipient is not None:
@@ -169,9 +176,3 @@ def _in_predicate(predicate: Predicate, subject: Subject) -> Iterator[tuple[str,
 def _with_object(predicate: Predicate, nominal: Nominal) -> Iterator[tuple[str, str]]:
     assert isinstance(predicate, Action)
     yield predicate.verb.lemma, nominal.noun.lemma
-
-
-def _nominals(phrase: Subject | None) -> tuple[Nominal, ...]:
-    if isinstance(phrase, Nominal):
-        return (phrase,)
-    return (phrase.first, phrase.second) if isinstance(phrase, Both) else ()

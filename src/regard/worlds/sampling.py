@@ -5,7 +5,6 @@ from typing import Literal
 
 from regard.worlds.choosing import Chooser
 from regard.worlds.dictionary import dictionary
-from regard.worlds.drawing import Draw
 from regard.worlds.lexicon import Frame, Pronoun, Tense, reserved
 from regard.worlds.plans import (
     Action,
@@ -21,7 +20,6 @@ from regard.worlds.plans import (
     Who,
     combinations,
 )
-from regard.worlds.vocabulary import FEELINGS
 
 Split = Literal["train", "heldout"]
 
@@ -35,7 +33,7 @@ def plan(index: int, seed: int, split: Split) -> Plan:
     heldout = split == "heldout"
     attempt = 0
     while True:
-        chooser = Chooser(words, Draw(f"{seed} {split} {index} {attempt}"), heldout=heldout)
+        chooser = Chooser(words, f"{seed} {split} {index} {attempt}", heldout=heldout)
         chosen = chooser.pick(_KINDS)(chooser)
         if not heldout or any(reserved(word, noun) for word, noun in combinations(chosen)):
             return chosen
@@ -69,7 +67,7 @@ def _state(chooser: Chooser, *, passing: bool = False) -> Clause:
         subject = chooser.nominal(chooser.combine(described.nouns), "topic")._replace(adjective=None)
     moody = described.human and adjective.copula != "ser"
     if moody and chooser.one_in(6):
-        adverb = chooser.pick(tuple(chooser.words.adverbs.values()))
+        adverb = chooser.pick(chooser.words.any_adverb)
         return Clause(subject, State(adjective, adverb=adverb))
     time = chooser.pick(chooser.words.times["progressive"]) if moody and chooser.one_in(6) else None
     return Clause(subject, State(adjective, chooser.one_in(5)), time, chooser.one_in(3))
@@ -84,7 +82,7 @@ def _location(chooser: Chooser) -> Clause:
 
 
 def _existence(chooser: Chooser) -> Existence:
-    noun = chooser.pick(chooser.words.located)
+    noun = chooser.pick(chooser.words.strangers)
     return Existence(chooser.nominal(noun, "new"), chooser.place(noun.spots), chooser.one_in(4))
 
 
@@ -104,13 +102,14 @@ def _who(chooser: Chooser) -> Question:
     """A question about the subject."""
     frame = _frame(chooser, lambda frame: frame.human)
     negated = chooser.one_in(8)
-    object_ = chooser.object(frame, negated=negated, rich=True)
+    object_ = chooser.object(frame, negated=negated, rich=False)
     action = chooser.complete(frame, Who(), object_, negated=negated)._replace(adverb=None)
     return Question(Clause(Who(), action, chooser.time(action)))
 
 
 def _what(chooser: Chooser) -> Question:
     """A question about the object: what, who, which book, how many books."""
+    chooser.ask()
     frame = _frame(chooser, lambda frame: bool(frame.question_words))
     word = chooser.words.question_words[chooser.pick(frame.question_words)]
     asked: Nominal | None = None
@@ -123,6 +122,7 @@ def _what(chooser: Chooser) -> Question:
 
 def _where(chooser: Chooser) -> Question:
     """A question about the circumstances: where, when, why."""
+    chooser.ask()
     kind = chooser.pick(("where", "where is", "when", "why", "why is"))
     word = chooser.words.question_words[kind.split()[0]]
     if kind == "where is":
@@ -145,8 +145,10 @@ def _pair(chooser: Chooser) -> Compound:
     """Two clauses of one tense: `the boy sings and the girl dances`, `while the girl is dancing`."""
     conjunction = chooser.pick(("and", "and", "while"))
     tense: Tense = "progressive" if conjunction == "while" else chooser.pick(_TENSES)
-    first, second = (Clause(*chooser.action(_frame(chooser, _can(tense)), rich=False, tense=tense)) for _ in range(2))
-    return Compound(first, chooser.words.conjunctions[conjunction], second)
+    first = chooser.action(_frame(chooser, _can(tense)), rich=False, tense=tense)
+    # A pronoun is dropped, so a new subject has to be named or nobody would notice it.
+    second = chooser.action(_frame(chooser, _can(tense)), rich=False, tense=tense, named=True)
+    return Compound(_bare(*first), chooser.words.conjunctions[conjunction], _bare(*second))
 
 
 def _shared(chooser: Chooser) -> Compound:
@@ -156,9 +158,11 @@ def _shared(chooser: Chooser) -> Compound:
     frame = other = _frame(chooser, fits)
     subject, action = chooser.action(frame, rich=False, tense=tense)
     but = chooser.one_in(2)
+    taken = (subject, action.object)
     if not but or len(frame.objects[0]) < 4:  # otherwise `eats rice but does not eat meat`
         other = _frame(chooser, lambda each: fits(each) and each.verb is not frame.verb)
-    object_ = chooser.object_beside((subject, action.object), other, negated=but)
+        taken = (subject, None)
+    object_ = chooser.object_beside(taken, other, negated=but)
     second = chooser.complete(other, subject, object_, negated=but, tense=tense)
     conjunction = chooser.words.conjunctions["but" if but else "and"]
     return Compound(_bare(subject, action), conjunction, _bare(subject, second, negated=but), shared=True)
@@ -169,17 +173,17 @@ def _bare(subject: Subject, action: Action, *, negated: bool = False) -> Clause:
 
 
 def _because(chooser: Chooser) -> Compound:
-    """An action and the feeling behind it: `the boy is crying because he is sad`."""
-    frame = _frame(chooser, _can("progressive", human=True))
+    """What somebody does or does not do, and the feeling behind it: `... because he is tired`."""
+    frames, negated, feelings = chooser.pick(chooser.words.reasons)
+    frame = chooser.pick(frames)
     subject, action = chooser.action(frame, rich=False, tense="progressive")
     pronoun = _standing_for(chooser, subject)
-    if pronoun is None:  # `they` is masculine here, so nothing stands for the women
+    if pronoun is None:  # `they` is masculine here, so no pronoun stands for the women
         subject = pronoun = chooser.words.pronouns["we"]
-        object_ = chooser.object_beside((subject,), frame, negated=False)
-        action = chooser.complete(frame, subject, object_, negated=False, tense="progressive")
-    feeling = chooser.words.adjectives[chooser.pick(FEELINGS)]
+        action = action._replace(object=chooser.object_beside((subject,), frame, negated=negated))
     because = chooser.words.conjunctions["because"]
-    return Compound(Clause(subject, action), because, Clause(pronoun, State(feeling)))
+    reason = Clause(pronoun, State(chooser.pick(feelings)))
+    return Compound(_bare(subject, action, negated=negated), because, reason)
 
 
 def _standing_for(chooser: Chooser, subject: Subject) -> Pronoun | None:
@@ -192,8 +196,14 @@ def _standing_for(chooser: Chooser, subject: Subject) -> Pronoun | None:
 
 
 def _can(tense: Tense, *, human: bool = False) -> Callable[[Frame], bool]:
-    """Frames that have a tense, told apart in every person."""
-    return lambda frame: tense in frame.verb.tenses and not frame.verb.past_like_base and (frame.human or not human)
+    """Frames of things that happen, in a tense that English tells in every person."""
+
+    def fits(frame: Frame) -> bool:
+        verb = frame.verb
+        told = tense in verb.tenses and not verb.past_like_base and "state" not in verb.flags
+        return told and (frame.human or not human)
+
+    return fits
 
 
 _TENSES: tuple[Tense, ...] = ("present", "progressive", "past")

@@ -3,8 +3,8 @@
 A small grammar writes both languages from one plan, so the translation and the links are right by
 construction. The same English sentence always has the same Spanish one, because what English leaves open is
 settled here: `you` is one person (tú), `i`, `you`, `we` and `they` are masculine, the past is the preterite,
-and his, her and their are all `su`. Subject pronouns are dropped. The personal `a` stands before people, and
-before animals that are definite (`ve al perro`, `ve un perro`).
+and his, her and their are all `su`. Subject pronouns are dropped. The personal `a` stands before people and
+animals alike (`ve al perro`), but not after tener, querer, comprar, vender and dibujar.
 
 The held-out split tests composition, not memory: one in eight combinations of a verb with its object and of an
 adjective with its noun never occurs in training, and each held-out sentence has at least one of them. `eat
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from regard.errors import ConfigError
 from regard.worlds.clauses import write
-from regard.worlds.pieces import Link, Piece
+from regard.worlds.pieces import Link, Piece, links
 from regard.worlds.sampling import Split, plan
 from regard.worlds.small_words import (
     ADVERBS,
@@ -80,9 +80,8 @@ def sentences(count: int, *, start: int = 0, seed: int = 0, split: Split = "trai
 def pair(written: Piece) -> Pair:
     """A written sentence as a pair, with its words spaced as one types them."""
     source, target, sure, possible, _ = written
-    return Pair(
-        _spaced(source), _spaced(target), tuple(source), tuple(target), frozenset(sure), frozenset((*sure, *possible))
-    )
+    certain = links(sure)
+    return Pair(_spaced(source), _spaced(target), tuple(source), tuple(target), certain, certain.union(links(possible)))
 
 
 def _spaced(words: Sequence[str]) -> str:
@@ -99,8 +98,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--split", choices=SPLITS, default="train")
     for found in sentences(**vars(parser.parse_args())):
-        links = (f"{i}{'-' if (i, j) in found.sure else '~'}{j}" for i, j in sorted(found.possible))
-        sys.stdout.write(f"{found.source}\t{found.target}\t{' '.join(links)}\n")
+        marks = (f"{i}{'-' if (i, j) in found.sure else '~'}{j}" for i, j in sorted(found.possible))
+        sys.stdout.write(f"{found.source}\t{found.target}\t{' '.join(marks)}\n")
 
 
 if __name__ == "__main__":

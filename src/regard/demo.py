@@ -1,0 +1,63 @@
+"""The tour: train the built-in translator, translate what it never saw, show where it looked."""
+
+import sys
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from regard import recipes, runtime
+from regard.config import override
+from regard.generation import Greedy
+from regard.inspection.pictures import save_heat_map, terminal_heat_map
+from regard.progress import follow
+from regard.recipes.run import train_recipe
+from regard.running import load
+from regard.running.scoring import score_folder
+from regard.worlds.sentences import sentences
+
+LECTURE = "we are eating bread"
+PICTURE = "alignment.png"
+
+
+def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -> dict[str, Any]:
+    """Train (or find trained) and show; gives what was shown. `quiet` shows nothing on standard output."""
+    console = Console(quiet=quiet, highlight=False)
+    runtime.prepare()
+    recipe = recipes.find("translator")
+    steps = override(recipe.settings([]), assignments).training.steps
+    sys.stderr.write("Training an English→Spanish Transformer on sentences made by a grammar.\n")
+    last = follow(train_recipe(recipe, [], assignments, folder), steps)
+    if last.stopped:
+        raise KeyboardInterrupt
+    translator = load(folder)
+    unseen = [LECTURE, *(pair.source for pair in islice(sentences(6, start=100, split="heldout"), 6))]
+    console.print("\n[bold]Sentences it never saw[/bold]")
+    answers = translator.run_all(unseen, alignment=True)
+    for answer in answers:
+        console.print(f"  {answer.source}\n    [green]{answer.text}[/green]")
+    found = answers[0].alignment
+    assert found is not None
+    console.print("\n[bold]Where it looked[/bold] (each row a word it wrote)")
+    console.print(terminal_heat_map(found.words, found.target_words, found.source_words))
+    picture = folder / PICTURE
+    save_heat_map(found.words, found.target_words, found.source_words, picture)
+    scores = score_folder(folder, [], Greedy())
+    console.print(
+        f"\nOn {scores['pairs']:,} held-out sentences: [bold]{scores['exact_match']:.1%}[/bold] exactly right, "
+        f"BLEU {scores['bleu']:.1f}, alignment error rate {scores['alignment_error_rate']:.3f}."
+    )
+    console.print(
+        f"The picture is {picture}. Next:\n"
+        f'  regard run {folder} "the red house is small" --alignment\n'
+        f"  regard evaluate {folder} --beam 4\n"
+        f"  regard train translator your-pairs.tsv -o runs/mine"
+    )
+    return {
+        "folder": str(folder),
+        "picture": str(picture),
+        "scores": scores,
+        "translations": {answer.source: answer.text for answer in answers},
+    }

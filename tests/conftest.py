@@ -1,0 +1,70 @@
+"""What several tests share: tiny trained folders, made once, and commands run as a user runs them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+# One thread a process: two tests run side by side, and two threads each would wait for one another on two cores.
+os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
+
+# A model small enough to train in seconds; the same settings as a user would give them.
+TINY = [
+    "model.width=32",
+    "model.heads=2",
+    "model.layers=1",
+    "model.feed_forward=64",
+    "model.vocabulary=400",
+    "data.sentences=2000",
+    "data.heldout=40",
+    "training.batch_tokens=512",
+    "training.evaluate_on=20",
+]
+
+
+@pytest.fixture(scope="session")
+def tiny() -> list[str]:
+    return TINY
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory):
+    """The tokenized data of all tests, away from the user's own cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    before = os.environ.get("REGARD_CACHE")
+    os.environ["REGARD_CACHE"] = str(folder)
+    yield folder
+    if before is None:
+        del os.environ["REGARD_CACHE"]
+    else:
+        os.environ["REGARD_CACHE"] = before
+
+
+@pytest.fixture(scope="session")
+def command():
+    """Run `regard …` in a process of its own."""
+
+    def run(*arguments: object, stdin: str | bytes | None = "", cwd: Path | None = None) -> subprocess.CompletedProcess:
+        words = [sys.executable, "-m", "regard", *map(str, arguments)]
+        text = not isinstance(stdin, bytes)
+        return subprocess.run(words, input=stdin, capture_output=True, text=text, cwd=cwd, timeout=240, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory, command):
+    """A folder that `regard train translator` made on the built-in world."""
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    done = command("train", "translator", "-o", folder, "training.steps=30", "training.evaluate_every=15", *TINY)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)

@@ -1,0 +1,197 @@
+"""The commands as a user gives them: what they print, and one clear line for every mistake."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+
+def last_line(done):
+    return done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
+
+
+def test_train_leaves_a_model_folder_and_says_what_to_try(trained):
+    assert {
+        "MANIFEST.json",
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "card.md",
+        "metrics.jsonl",
+        "run.json",
+    } <= {path.name for path in trained.iterdir()}
+    card = (trained / "card.md").read_text()
+    assert "exact_match" in card
+    assert "seed 1" in card
+
+
+def test_training_again_finds_it_trained(command, trained, tiny):
+    done = command("train", "translator", "-o", trained, "training.steps=30", "training.evaluate_every=15", *tiny)
+    assert done.returncode == 0
+    assert "is trained already" in done.stderr
+
+
+def test_other_settings_in_the_same_folder_are_refused(command, trained, tiny):
+    done = command("train", "translator", "-o", trained, "training.steps=30", *tiny, "model.width=64")
+    assert done.returncode == 2
+    assert "was begun with model.width=32, now it is 64" in last_line(done)
+
+
+def test_more_steps_go_on(command, trained, tiny, tmp_path):
+    import shutil
+
+    folder = tmp_path / "longer"
+    shutil.copytree(trained, folder)
+    done = command("train", "translator", "-o", folder, "training.steps=32", *tiny, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["step"] == 32
+    assert "going on from" in done.stderr
+
+
+def test_run_translates_arguments_and_lines(command, trained):
+    one = command("run", trained, "the boy eats bread", "the girl sings")
+    assert one.returncode == 0
+    assert len(one.stdout.splitlines()) == 2
+    lines = command("run", trained, stdin="the boy eats bread\nthe girl sings\n")
+    assert lines.stdout == one.stdout
+
+
+def test_run_as_json_has_scores_and_alignment(command, trained):
+    done = command("run", trained, "the boy eats bread", "--beam", 3, "--n-best", 2, "--json")
+    answer = json.loads(done.stdout)
+    assert answer["source"] == "the boy eats bread"
+    assert len(answer["translations"]) == 2
+    first = answer["translations"][0]
+    assert {"text", "score", "log_probability", "ended", "alignment"} == first.keys()
+    if first["alignment"] is not None:
+        assert first["alignment"]["source"][-1] == "</s>"
+        assert all(sum(row) == pytest.approx(1, abs=1e-4) for row in first["alignment"]["weights"])
+
+
+def test_run_draws_a_picture(command, trained, tmp_path):
+    done = command("run", trained, "the boy eats bread", "-o", tmp_path / "look.png")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "look.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_evaluate_scores_what_was_held_out_and_the_users_file(command, trained, tmp_path):
+    scores = json.loads(command("evaluate", trained, "--json").stdout)
+    assert scores["pairs"] == 40
+    assert 0 <= scores["alignment_error_rate"] <= 1
+    assert scores["bleu_signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a")
+    file = tmp_path / "test.tsv"
+    file.write_text("the boy eats bread\tel niño come pan\n", encoding="utf-8")
+    assert json.loads(command("evaluate", trained, file, "--json").stdout)["pairs"] == 1
+
+
+def test_info_verifies_and_counts(command, trained):
+    facts = json.loads(command("info", trained, "--json").stdout)
+    assert facts["kind"] == "transformer"
+    assert facts["verified"] is True
+    assert facts["model"]["width"] == 32
+    assert facts["parameters"] > 10_000
+
+
+def test_recipes_lists_and_shows(command):
+    assert "translator" in command("recipes").stdout
+    assert "translator" in json.loads(command("recipes", "--json").stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "tranlator"], "no recipe is called 'tranlator'; did you mean translator?"),
+        (["train", "translator", "training.step=5"], "unknown key training.step; did you mean training.steps"),
+        (["train", "translator", "training.steps=many"], "training.steps: got 'many', wanted a valid integer"),
+        (["train", "translator", "training.steps=0"], "training.steps: got '0', wanted greater than or equal to 1"),
+        (["train", "translator", "model.heads=3"], "does not divide into model.heads=3"),
+        (["train", "translator", "nowhere.tsv"], "nowhere.tsv"),
+        (["train", "translator", "-o", "/dev/null/x"], "cannot write to /dev/null/x"),
+        (["run", "nowhere", "hello"], "nowhere is not a folder"),
+        (["run", "{trained}", "hello", "--beam", "0"], "a beam of 0, wanted 1 or more"),
+        (["run", "{trained}", "hello", "--sample", "--temperature", "0"], "temperature is 0.0, wanted more than 0"),
+        (["run", "{trained}", "hello", "--sample", "--beam", "4"], "two ways to choose"),
+        (["run", "{trained}", ""], "has no words"),
+        (["run", "{trained}"], "standard input is empty"),
+        (["run", "{trained}", "a", "b", "-o", "x.png"], "a picture is of one text, got 2"),
+        (["run", "{trained}", "the boy", "-o", "x.txt"], "x.txt"),
+        (["run", "{trained}", "the boy", "-o", "no/where/x.png"], "no/where"),
+        (["evaluate", "{trained}", "nowhere.tsv"], "nowhere.tsv"),
+        (["info", "{trained}/checkpoints"], "has no MANIFEST.json"),
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["run", "--beem", "3", "x"], "No such option: --beem"),
+    ],
+)
+def test_a_mistake_gets_one_line_and_exit_2(command, trained, tmp_path, arguments, message):
+    words = [word.replace("{trained}", str(trained)) for word in arguments]
+    done = command(*words, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    errors = done.stderr.strip().splitlines()
+    assert len(errors) == 1
+    assert errors[0].startswith("error: ")
+    assert done.stdout == ""
+    assert not list(tmp_path.rglob("*.safetensors"))
+    assert not list(tmp_path.rglob("x.*"))
+
+
+def test_bad_lines_are_counted_shown_and_left_out_by_choice(command, tmp_path, tiny):
+    file = tmp_path / "pairs.tsv"
+    good = "".join(f"the number {n} is here\tel número {n} está aquí\n" for n in range(300))
+    file.write_bytes(good.encode() + b"no tab\n\xff\xfe\tbad\n\tempty\n" + good.encode())
+    stopped = command("train", "translator", file, "-o", tmp_path / "a", *tiny)
+    assert stopped.returncode == 2
+    assert "pairs.tsv:301: wrong columns" in last_line(stopped)
+    assert "data.on_error=skip" in last_line(stopped)
+    settings = [word for word in tiny if "sentences" not in word]
+    done = command(
+        "train", "translator", file, "-o", tmp_path / "b", *settings, "data.on_error=skip", "training.steps=2"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "bad lines left out: 3" in done.stderr
+    assert "pairs.tsv:302: invalid UTF-8" in done.stderr
+
+
+def test_two_parallel_files_train(command, tmp_path, tiny):
+    (tmp_path / "train.en").write_text("".join(f"the number {n} is here\n" for n in range(300)))
+    (tmp_path / "train.es").write_text("".join(f"el número {n} está aquí\n" for n in range(300)))
+    done = command("train", "translator", "train.en", "train.es", "-o", "r", *tiny, "training.steps=2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_damaged_folder_is_named(command, trained, tmp_path):
+    import shutil
+
+    folder = tmp_path / "damaged"
+    shutil.copytree(trained, folder)
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.truncate(1000)
+    done = command("run", folder, "the boy eats bread")
+    assert done.returncode == 2
+    assert "model.safetensors is damaged: 1000 bytes" in last_line(done)
+
+
+def test_debug_shows_the_traceback(command):
+    done = command("--debug", "run", "nowhere", "hello")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    assert "nowhere is not a folder" in last_line(done)
+
+
+def test_sigterm_saves_says_so_and_leaves_with_143(tmp_path, tiny):
+    words = ["train", "translator", "-o", "r", *tiny, "training.steps=100000", "training.checkpoint_every=2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "regard", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not list((tmp_path / "r/checkpoints").glob("step-*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors
+    assert "and saved; the same command goes on from there" in errors
+    assert list((tmp_path / "r/checkpoints").glob("step-*"))

@@ -1,0 +1,117 @@
+"""Folders whole or not at all, and damage found and named."""
+
+import json
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from regard.errors import FolderError
+from regard.files import MANIFEST, remove_remains, verify, write_file, write_files, write_folder
+
+FILES = {"a.json": b'{"x": 1}\n', "b.bin": bytes(range(256))}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "model"
+    write_folder(path, FILES)
+    return path
+
+
+def test_what_was_written_verifies(folder):
+    assert set(verify(folder)) == set(FILES)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != MANIFEST} == FILES
+
+
+def test_a_folder_is_replaced_whole(folder):
+    write_folder(folder, {"c": b"new"})
+    assert sorted(path.name for path in folder.iterdir()) == [MANIFEST, "c"]
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(name=st.sampled_from(sorted(FILES)), place=st.integers(0, 10**6), bit=st.integers(0, 7))
+def test_any_flipped_bit_is_found_and_the_file_named(folder, name, place, bit):
+    write_folder(folder, FILES)
+    data = bytearray(FILES[name])
+    data[place % len(data)] ^= 1 << bit
+    (folder / name).write_bytes(data)
+    with pytest.raises(FolderError, match=f"{name} is damaged.*SHA-256"):
+        verify(folder)
+
+
+@pytest.mark.parametrize("length", [0, 1, 255])
+def test_a_truncated_file_is_found(folder, length):
+    (folder / "b.bin").write_bytes(FILES["b.bin"][:length])
+    with pytest.raises(FolderError, match=f"b.bin is damaged: {length} bytes, the manifest says 256"):
+        verify(folder)
+
+
+def test_a_missing_file_is_found(folder):
+    (folder / "a.json").unlink()
+    with pytest.raises(FolderError, match=r"a.json is missing"):
+        verify(folder)
+
+
+def test_a_swapped_file_is_found(folder, tmp_path):
+    other = tmp_path / "other"
+    write_folder(other, {**FILES, "b.bin": bytes(reversed(range(256)))})
+    (folder / "b.bin").write_bytes((other / "b.bin").read_bytes())
+    with pytest.raises(FolderError, match=r"b.bin is damaged"):
+        verify(folder)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [b"", b"[1]", b"{", b'{"a.json": 3}', b'{"a.json": {"size": 1}}', b'{"../x": {"size": 1, "sha256": ""}}'],
+)
+def test_a_damaged_manifest_is_found(folder, manifest):
+    (folder / MANIFEST).write_bytes(manifest)
+    with pytest.raises(FolderError, match=MANIFEST):
+        verify(folder)
+
+
+def test_no_manifest_means_no_model_folder(folder):
+    (folder / MANIFEST).unlink()
+    with pytest.raises(FolderError, match="it is no model folder, or its saving never finished"):
+        verify(folder)
+
+
+@pytest.mark.parametrize("fatal", range(6))
+def test_a_crash_at_any_write_leaves_the_old_folder_or_the_new_one(folder, fatal, monkeypatch):
+    """Die at the n-th sync: what stands under the name is whole, and what is left over is cleared away."""
+    count = iter(range(100))
+    real = os.fsync
+
+    def dying(handle):
+        if next(count) == fatal:
+            raise KeyboardInterrupt
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", dying)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(folder, {"a.json": b"new", "b.bin": b"new"})
+    monkeypatch.undo()
+    assert set(verify(folder)) == set(FILES)
+    assert (folder / "a.json").read_bytes() in (FILES["a.json"], b"new")
+    remove_remains(folder.parent)
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_the_manifest_goes_first_and_comes_last(folder, monkeypatch):
+    order = []
+    monkeypatch.setattr(
+        "regard.files.write_file", lambda path, data: order.append((path.name, (folder / MANIFEST).exists()))
+    )
+    write_files(folder, FILES)
+    assert order == [("a.json", False), ("b.bin", False), (MANIFEST, False)]
+
+
+def test_one_file_is_replaced_whole(tmp_path):
+    path = tmp_path / "x.json"
+    write_file(path, b"old")
+    write_file(path, json.dumps({"a": 1}).encode())
+    assert json.loads(path.read_bytes()) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]

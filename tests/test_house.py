@@ -1,0 +1,107 @@
+"""The house keeps its order: imports point down, the public names are pinned, nothing heavy is loaded early."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import regard
+
+ROOT = Path(regard.__file__).parent
+# From the ground up; what stands on one line are siblings that do not know each other.
+FLOORS = [
+    ["errors"],
+    ["config", "files", "runtime"],
+    ["layers", "text", "images", "worlds", "data", "metrics"],
+    ["models", "tasks"],
+    ["checkpoint"],
+    ["generation", "inspection", "huggingface"],
+    ["evaluation"],
+    ["training", "running"],
+    ["recipes"],
+    ["progress"],
+    ["demo"],
+    ["server"],
+    ["cli"],
+    ["__main__"],
+]
+FLOOR = {name: height for height, names in enumerate(FLOORS) for name in names}
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """The parts of regard a file imports, inside functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "regard":
+            assert node.level == 0
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        found |= {name.split(".")[1] for name in names if name.startswith("regard.")}
+    return {name for name in found if (ROOT / name).exists() or (ROOT / f"{name}.py").exists()}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_down(path):
+    here = part_of(path)
+    if here == "__init__":
+        assert imports(path) == set(), "the front door loads nothing"
+        return
+    for other in imports(path) - {here}:
+        assert FLOOR[other] < FLOOR[here], f"{path.relative_to(ROOT)} imports regard.{other}, which is not below {here}"
+
+
+def test_a_model_never_imports_a_model():
+    for path in (ROOT / "models").glob("*.py"):
+        if path.stem in ("__init__", "symbols"):
+            continue
+        named = {
+            node.module
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("regard.models")
+        }
+        assert named <= {"regard.models.symbols"}
+
+
+def test_every_part_has_a_floor():
+    assert {part_of(path) for path in FILES} - {"__init__"} <= set(FLOOR)
+
+
+def modules_after(code: str) -> set[str]:
+    script = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines())
+
+
+def test_importing_regard_loads_neither_torch_nor_anything_heavy():
+    assert not {"torch", "numpy", "pydantic", "typer", "rich"} & modules_after("import regard")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["recipes"]])
+def test_help_and_lists_answer_without_torch(arguments):
+    code = f"""
+sys.argv = ["regard", *{arguments!r}]
+from regard.cli import main
+try:
+    main()
+except SystemExit as leaving:
+    assert not leaving.code
+"""
+    assert "torch" not in modules_after(code)
+
+
+def test_the_public_names_are_these():
+    assert sorted(regard.__all__) == ["Beam", "Greedy", "RegardError", "Sample", "__version__", "load", "watch"]
+    for name in regard.__all__:
+        assert getattr(regard, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        regard.nothing  # noqa: B018

@@ -1,0 +1,270 @@
+"""The loop on a lesson small enough to know: what it saves, skips, stops for and goes on from."""
+
+import json
+import math
+import os
+import signal
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import nn
+
+from regard.checkpoint import encode_tensors
+from regard.data.batches import Position
+from regard.errors import TrainingError
+from regard.training.loop import TrainingConfig, train
+from regard.training.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Batch:
+    words: torch.Tensor
+    tokens: int
+
+
+class Doubling:
+    """Learn to double numbers; the loss of chosen steps can be spoiled."""
+
+    def __init__(self, spoiled=(), worse_from=None):
+        self.spoiled = set(spoiled)
+        self.worse_from = worse_from
+        self.evaluations = 0
+
+    def training_batches(self, *, budget, seed, start):
+        index = start.index
+        while True:
+            generator = torch.Generator().manual_seed(seed * 1000 + index)
+            index += 1
+            yield Position(0, index), Batch(torch.randn(budget, 4, generator=generator), budget)
+
+    def heldout_batches(self, *, budget, most=None):
+        yield Batch(torch.ones(2, 4), 2)
+
+    def loss(self, model, batch):
+        if not model.training and self.worse_from is not None:
+            self.evaluations += 1
+            if self.evaluations > self.worse_from:
+                return torch.tensor(1000.0 + self.evaluations)
+        noisy = nn.functional.dropout(batch.words, 0.1, model.training)
+        loss = (model(noisy) - 2 * batch.words).square().sum()
+        return loss * math.nan if model.training and model.steps() in self.spoiled else loss
+
+    def predict(self, model, batch, generate):
+        return ["a"]
+
+    def references(self, batch):
+        return ["a"]
+
+    def score(self, predictions, references):
+        return {"exact_match": 1.0}
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(5)
+        self.layer = nn.Linear(4, 4)
+        self._step = 0
+
+    def forward(self, words):
+        return self.layer(words)
+
+    def steps(self):
+        return self._step
+
+
+def go(folder, task=None, on_report=lambda report, model: None, **settings):
+    model = Model()
+    config = TrainingConfig(
+        **{"steps": 20, "batch_tokens": 16, "learning_rate": 0.05, "warmup": 2, "checkpoint_every": 5} | settings
+    )
+    run = RunFolder(folder)
+    reports = []
+    with run.locked():
+        stream = train(
+            model, task or Doubling(), config, run, lambda: {"model.safetensors": encode_tensors(model.state_dict())}
+        )
+        for report in stream:
+            model._step = report.step + 1
+            on_report(report, model)
+            reports.append(report)
+    return model, reports
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "run"
+
+
+def weights(model):
+    return model.layer.weight.detach().clone()
+
+
+def test_it_learns_and_leaves_metrics_and_tensorboard(folder):
+    _, reports = go(folder, steps=200)
+    assert reports[-2].loss < reports[0].loss / 10
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1]["step"] == 200
+    assert {"loss", "learning_rate", "gradient_norm", "tokens_per_second"} <= lines[-1].keys()
+    assert any("heldout_loss" in line for line in lines)
+    assert list((folder / "tensorboard").glob("events*"))
+
+
+@pytest.mark.parametrize("stop", [1, 4, 5, 6, 13, 19])
+def test_a_run_that_is_left_and_taken_up_again_ends_the_same(folder, tmp_path, stop):
+    whole, _ = go(folder)
+
+    class LeftError(Exception):
+        pass
+
+    def leave(report, model):
+        if report.step == stop:
+            raise LeftError
+
+    with pytest.raises(LeftError):
+        go(tmp_path / "other", on_report=leave)
+    again, reports = go(tmp_path / "other")
+    assert torch.equal(weights(whole), weights(again))
+    if stop >= 5:
+        assert "going on from" in reports[0].note
+    steps = [json.loads(line)["step"] for line in (tmp_path / "other" / "metrics.jsonl").read_text().splitlines()]
+    assert steps == sorted(steps)
+
+
+def test_a_changed_seed_changes_the_end(folder, tmp_path):
+    assert not torch.equal(weights(go(folder)[0]), weights(go(tmp_path / "other", seed=2)[0]))
+
+
+def test_accumulated_batches_equal_one_large_batch(tmp_path):
+    """Two halves of 16 make the gradient that one of 32 makes, when the loss is a mean over all tokens."""
+
+    class Fixed(Doubling):
+        def training_batches(self, *, budget, seed, start):
+            index = start.index
+            words = torch.randn(32, 4, generator=torch.Generator().manual_seed(0))
+            while True:
+                index += 1
+                half = index % 2 if budget == 16 else slice(None)
+                yield Position(0, index), Batch(words.view(2, 16, 4)[half].reshape(-1, 4), budget)
+
+        def loss(self, model, batch):
+            return (model(batch.words) - 2 * batch.words).square().sum()
+
+    halves, _ = go(tmp_path / "a", Fixed(), accumulate=2, batch_tokens=16)
+    once, _ = go(tmp_path / "b", Fixed(), batch_tokens=32)
+    torch.testing.assert_close(weights(halves), weights(once))
+
+
+def test_checkpoints_are_every_so_many_steps_and_only_the_newest_stay(folder):
+    go(folder, keep=3)
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["step-10", "step-15", "step-20"]
+
+
+def test_a_step_that_is_not_finite_is_skipped_and_written_down(folder):
+    before = {}
+
+    def watch(report, model):
+        before[report.step] = weights(model)
+
+    _, reports = go(folder, Doubling(spoiled=[7, 8]), watch)
+    assert torch.equal(before[6], before[8])
+    assert not torch.equal(before[8], before[9])
+    assert "step 7: loss nan" in next(report.note for report in reports if report.step == 7)
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert next(line for line in lines if line.get("skipped"))["loss"] == "nan"
+
+
+def test_five_in_a_row_end_the_run_and_name_the_last_good_checkpoint(folder):
+    with pytest.raises(
+        TrainingError, match=r"step 13: loss nan.*fifth in a row; the last good checkpoint is .*step-10"
+    ):
+        go(folder, Doubling(spoiled=range(9, 99)))
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_the_end_is_the_same(folder, tmp_path):
+    whole, _ = go(tmp_path / "whole")
+    go(folder, steps=15)
+    data = bytearray((folder / "checkpoints/step-15/optimizer.safetensors").read_bytes())
+    data[-1] ^= 1
+    (folder / "checkpoints/step-15/optimizer.safetensors").write_bytes(data)
+    again, reports = go(folder)
+    assert "passed over" in reports[0].note
+    assert "optimizer.safetensors is damaged" in reports[0].note
+    assert "going on from" in reports[1].note
+    assert "step-10" in reports[1].note
+    assert torch.equal(weights(whole), weights(again))
+
+
+def test_when_no_checkpoint_is_good_it_says_so_and_begins_anew(folder):
+    go(folder, steps=5)
+    (folder / "checkpoints/step-5/training.json").unlink()
+    _, reports = go(folder)
+    assert [report.note for report in reports[:2]][1] == "no good checkpoint is left: starting anew"
+    assert reports[2].step == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_signal_saves_and_leaves_and_the_rest_is_the_same(folder, tmp_path, number):
+    whole, _ = go(tmp_path / "whole")
+    handler = signal.getsignal(number)
+
+    def stop(report, model):
+        if report.step == 7:
+            os.kill(os.getpid(), number)
+
+    _, reports = go(folder, on_report=stop)
+    assert reports[-1].stopped == number
+    assert reports[-1].step == 8
+    assert (folder / "checkpoints/step-8").is_dir()
+    assert signal.getsignal(number) is handler
+    assert torch.equal(weights(go(folder)[0]), weights(whole))
+
+
+def test_the_best_weights_are_kept_and_early_stop_ends_the_run(folder):
+    task = Doubling(worse_from=2)
+    kept = {}
+
+    def watch(report, model):
+        if not report.note:
+            kept[report.step] = weights(model)
+
+    model, reports = go(folder, task, watch, steps=100, evaluate_every=5, patience=3)
+    assert reports[-1].step == 25
+    assert "kept the weights of step 10, whose held-out loss was the lowest" in reports[-1].note
+    assert torch.equal(weights(model), kept[10])
+    assert (folder / "checkpoints/step-10").is_dir()
+
+
+def test_checkpoint_averaging_is_tried_and_used_when_it_is_better(folder):
+    kept = {}
+
+    def watch(report, model):
+        if not report.note:
+            kept[report.step] = weights(model)
+
+    class Noisy(Doubling):
+        """Every batch has a goal of its own about the true one: weights swing, and their mean is better than each."""
+
+        def loss(self, model, batch):
+            goal = 2 * batch.words
+            if model.training:
+                goal = goal + batch.words.flip(1) * torch.randn(1)
+            return (model(batch.words) - goal).square().sum()
+
+    settings = {"steps": 60, "learning_rate": 0.2, "schedule": "constant", "average": 4}
+    model, reports = go(folder, Noisy(), watch, **settings)
+    assert "kept the mean of 4 checkpoints" in reports[-1].note
+    mean = sum(kept[step].double() for step in (45, 50, 55, 60)) / 4
+    torch.testing.assert_close(weights(model), mean.float())
+
+
+def test_minutes_end_a_run(folder):
+    _, reports = go(folder, steps=10**6, minutes=0.01)
+    assert 1 < reports[-1].step < 10**6
+
+
+def test_two_runs_do_not_share_a_folder(folder):
+    run = RunFolder(folder)
+    with run.locked(), pytest.raises(TrainingError, match="another run is training in"), RunFolder(folder).locked():
+        pass

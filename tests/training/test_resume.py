@@ -1,0 +1,70 @@
+"""Kill a run at any moment, run the command again: the end is the same to the byte."""
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "regard", "train", "translator", "-o"]
+SETTINGS = ["training.steps=60", "training.checkpoint_every=5", "training.seed=3"]
+
+
+def start(folder, settings):
+    return subprocess.Popen(
+        [*COMMAND, str(folder), *SETTINGS, *settings], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+
+def finish(folder, settings):
+    process = start(folder, settings)
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors.decode()
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
+def steps_saved(folder):
+    return [int(path.name.removeprefix("step-")) for path in (folder / "checkpoints").glob("step-*")]
+
+
+def kill_when(process, ready, timeout=120.0):
+    """Kill -9 once `ready()`; False when the run was over before."""
+    deadline = time.monotonic() + timeout
+    while process.poll() is None and not ready() and time.monotonic() < deadline:
+        time.sleep(0.002)
+    over = process.poll() is not None
+    if not over:
+        os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    return not over
+
+
+def test_killed_and_run_again_equals_uninterrupted(tmp_path, tiny):
+    wanted = finish(tmp_path / "whole", tiny)
+    folder = tmp_path / "killed"
+    # While a checkpoint is being written, and some steps behind one: whatever the moment, the end is the same.
+    assert kill_when(start(folder, tiny), lambda: list((folder / "checkpoints").glob(".new-*")))
+    assert kill_when(start(folder, tiny), lambda: max(steps_saved(folder), default=0) >= 20)
+    assert not (folder / "model.safetensors").exists()
+    assert finish(folder, tiny) == wanted
+    assert not list(folder.rglob(".new-*"))
+
+
+@pytest.mark.prove
+def test_ten_kills_at_random_moments_equal_uninterrupted(tmp_path):
+    """The settings of the recipe itself, ten kills -9 at random moments of the whole run."""
+    wanted = finish(tmp_path / "whole", [])
+    folder, chance = tmp_path / "killed", random.Random(7)
+    kills = 0
+    while kills < 10:
+        moment = time.monotonic() + chance.uniform(4, 14)
+        process = start(folder, [])
+        if kill_when(process, lambda moment=moment: time.monotonic() > moment):
+            kills += 1
+        elif (folder / "model.safetensors").exists():
+            break
+    assert finish(folder, []) == wanted
