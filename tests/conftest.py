@@ -1,5 +1,6 @@
 """What several tests share: tiny trained folders, made once, and commands run as a user runs them."""
 
+import io
 import os
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
+
+from regard.cli import main
 
 # One thread a process: two tests run side by side, and two threads each would wait for one another on two cores.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -52,6 +55,24 @@ def command():
         words = [sys.executable, "-m", "regard", *map(str, arguments)]
         text = not isinstance(stdin, bytes)
         return subprocess.run(words, input=stdin, capture_output=True, text=text, cwd=cwd, timeout=240, check=False)
+
+    return run
+
+
+@pytest.fixture
+def here(monkeypatch, capsys):
+    """The same in this process: ten times as fast, since torch is there already."""
+
+    def run(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess:
+        words = list(map(str, arguments))
+        monkeypatch.setattr(sys, "argv", ["regard", *words])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        monkeypatch.delenv("REGARD_DEBUG", raising=False)
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as leaving:
+            main()
+        output = capsys.readouterr()
+        return subprocess.CompletedProcess(words, leaving.value.code or 0, output.out, output.err)
 
     return run
 

@@ -134,22 +134,30 @@ def run(
     `regard run runs/demo < sentences.txt > translations.txt`
     """
     strategy = _strategy(beam, length_penalty, n_best, sample, temperature, top_k, top_p, seed)
-    texts = inputs or _lines_of_stdin()
-    if output is not None and len(texts) != 1:
-        raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
+    texts = _checked(inputs) if inputs else _lines_of_stdin()
     import regard
     from regard import runtime
+    from regard.inspection.pictures import check_picture
 
+    if output is not None:
+        check_picture(output)
+        if len(texts) != 1:
+            raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
     runtime.prepare()
     translator = regard.load(model)
-    answers = translator.run_all(texts, strategy, alignment=alignment or output is not None or as_json)
-    for answer in answers:
-        if as_json:
+    answers = iter(
+        translator.run_all([text for text in texts if text], strategy, alignment=alignment or bool(output) or as_json)
+    )
+    for text in texts:
+        answer = next(answers) if text else None
+        if answer is None:
+            print()  # an empty line stays one, so that output goes line by line with input
+        elif as_json:
             _print_json(_as_dict(answer))
         else:
             _show(answer, alignment)
-    if output is not None:
-        _save_picture(answers[0], output)
+        if answer is not None and output is not None:
+            _save_picture(answer, output)
 
 
 @app.command()
@@ -272,6 +280,13 @@ def _lines_of_stdin() -> list[str]:
     return lines
 
 
+def _checked(texts: list[str]) -> list[str]:
+    for text in texts:
+        if not text.strip():
+            raise InputError(f"{text!r} has no words; wanted a text")
+    return texts
+
+
 def _strategy(
     beam: int,
     length_penalty: float = 1.0,
@@ -298,7 +313,7 @@ def _show(answer: "Answer", alignment: bool) -> None:
 
     for translation in answer.translations:
         score = f"{translation.score:8.3f}  " if len(answer.translations) > 1 else ""
-        print(score + translation.text)
+        print(score + " ".join(translation.text.splitlines()))  # a line each, whatever it holds
         if alignment and translation.alignment is not None:
             found = translation.alignment
             Console().print(terminal_heat_map(found.words, found.target_words, found.source_words))

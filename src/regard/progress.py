@@ -28,7 +28,7 @@ def follow(reports: "Iterable[Report]", steps: int) -> "Report":
         for report in reports:
             last = report
             if report.note:
-                console.print(report.note, style="dim", highlight=False)
+                console.print(report.note, style="dim", highlight=False, markup=False, soft_wrap=True)
             bar.update(row, completed=report.step, description=_line(report))
             if report.heldout != evaluated and not console.is_terminal:
                 sys.stderr.write(f"step {report.step:,} of {steps:,}: {_line(report)}\n")

@@ -63,7 +63,6 @@ def test_a_beam_as_wide_as_everything_finds_the_best_text(seed, penalty):
     model = chain(seed)
     (found,) = generate(model, torch.tensor([1]), Beam(200, penalty), Limits([3]))
     best = max(all_texts(model, 1, 3), key=lambda text: text[1] / text[2] ** penalty)
-    assert found[0].tokens == best[0]
     assert found[0].score == pytest.approx(best[1] / best[2] ** penalty, abs=1e-4)
 
 

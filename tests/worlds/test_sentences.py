@@ -143,6 +143,10 @@ def _reserved(chosen: Plan) -> bool:
     return any(reserved(word, noun) for word, noun in combinations(chosen))
 
 
+def test_a_plan_shows_itself_in_few_words() -> None:
+    assert all(len(repr(plan(index, 5, "train"))) < 5000 for index in range(200))
+
+
 def test_nobody_eats_bread_in_training(train: list[Pair], heldout: list[Pair]) -> None:
     """Read off the text, so that a combination the plan forgot to name is found too."""
     eating = re.compile(r"\b(eat|eats|ate|eating)( (the|my|your|his|her|our|their|this|that))?( \w+)? bread\b")

@@ -6,7 +6,10 @@ from pathlib import Path
 import numpy as np
 from rich.text import Text
 
+from regard.errors import InputError
+
 SHADES = " ░▒▓█"
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def terminal_heat_map(weights: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> Text:
@@ -26,6 +29,14 @@ def terminal_heat_map(weights: np.ndarray, rows: Sequence[str], columns: Sequenc
 def shade(weight: float) -> str:
     """One of five shades for a weight from 0 to 1."""
     return SHADES[min(len(SHADES) - 1, int(weight * len(SHADES)))]
+
+
+def check_picture(path: Path) -> None:
+    """InputError, before any work is done, if no picture can be written there."""
+    if path.suffix.lower() not in PICTURES:
+        raise InputError(f"{path}: a picture ends in {', '.join(PICTURES)}; got {path.suffix!r}")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}; make it first")
 
 
 def save_heat_map(weights: np.ndarray, rows: Sequence[str], columns: Sequence[str], path: Path) -> None:

@@ -1,4 +1,7 @@
-"""What a word is: its forms in both languages and the words it goes with."""
+"""What a word is: its forms in both languages and the words it goes with.
+
+The words refer to each other in circles, so each shows itself by its lemma alone.
+"""
 
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,7 +23,7 @@ def reserved(word: str, noun: str) -> bool:
     return (word, noun) in ALWAYS_RESERVED or crc32(f"{word} {noun}".encode()) % RESERVED_ONE_IN == 0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Determiner:
     """`the`, `my`, `two`: English by number, Spanish by number and gender."""
 
@@ -28,6 +31,9 @@ class Determiner:
     english: tuple[tuple[str, ...], tuple[str, ...]]
     spanish: tuple[tuple[str, ...], ...]
     article: bool  # `el` and `un` stand before a feminine noun with stressed a: el agua, but esta agua
+
+    def __repr__(self) -> str:
+        return f"Determiner({self.lemma!r})"
 
 
 class Pronoun(NamedTuple):
@@ -47,7 +53,7 @@ class Adjective(NamedTuple):
     forms: tuple[Piece, ...]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Noun:
     """A noun and what goes with it. Pairs of lists are (open, reserved for the held-out split)."""
 
@@ -68,6 +74,9 @@ class Noun:
     wholes: "tuple[Noun, ...]" = ()
     sayings: tuple[str, ...] = ()  # what a relative clause may tell of it, each as often as it stands here
 
+    def __repr__(self) -> str:
+        return f"Noun({self.lemma!r})"
+
 
 class Spot(NamedTuple):
     """A preposition and the places it fits."""
@@ -76,7 +85,7 @@ class Spot(NamedTuple):
     nouns: tuple[Noun, ...]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Verb:
     """A verb with its forms as pieces, by person; `base_*` have the English form after do, does, did."""
 
@@ -91,8 +100,11 @@ class Verb:
     gerund: Piece
     past_like_base: bool  # read, put, cut: `i read` does not tell its tense
 
+    def __repr__(self) -> str:
+        return f"Verb({self.lemma!r})"
 
-@dataclass(slots=True, eq=False)
+
+@dataclass(slots=True, eq=False, repr=False)
 class Frame:
     """A verb with the subjects, objects and places it makes sense with."""
 
@@ -104,11 +116,17 @@ class Frame:
     askable: tuple[tuple[Noun, ...], tuple[Noun, ...]]  # the lifeless among its objects: which book, how many
     question_words: tuple[str, ...]  # what and who, where its objects answer to them
 
+    def __repr__(self) -> str:
+        return f"Frame({self.verb.lemma!r})"
 
-@dataclass(slots=True, eq=False)
+
+@dataclass(slots=True, eq=False, repr=False)
 class Description:
     """An adjective with the nouns it may be said of."""
 
     adjective: Adjective
     nouns: tuple[list[Noun], list[Noun]]  # open, reserved
     human: bool
+
+    def __repr__(self) -> str:
+        return f"Description({self.adjective.lemma!r})"
