@@ -87,6 +87,8 @@ GOLD: list[tuple[str, str, Plan]] = [
     ("i drink the cold water", "bebo el agua fría", say(ME, act("drink", object="the cold water"))),
     ("the classrooms are small", "las aulas son pequeñas", say("the classrooms", be("small"))),
     ("an eagle flies", "un águila vuela", say("an eagle", act("fly"))),
+    ("a small eagle flies", "un águila pequeña vuela", say("a small eagle", act("fly"))),
+    ("an old man works", "un hombre viejo trabaja", say("an old man", act("work"))),
     ("two small eagles fly", "dos águilas pequeñas vuelan", say("two small eagles", act("fly"))),
     ("the young kings dance", "los reyes jóvenes bailan", say("the young kings", act("dance"))),
     ("my hands are dirty", "mis manos están sucias", say("my hands", be("dirty"))),
@@ -183,6 +185,11 @@ GOLD: list[tuple[str, str, Plan]] = [
         "the boy and the girl are happy",
         "el niño y la niña están contentos",
         say(Both(np("the boy"), np("the girl")), be("happy")),
+    ),
+    (
+        "the girl and the boy are happy",
+        "la niña y el niño están contentos",
+        say(Both(np("the girl"), np("the boy")), be("happy")),
     ),
     (
         "the mother and the girl are happy",

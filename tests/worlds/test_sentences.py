@@ -206,6 +206,13 @@ def test_no_frame_is_empty_in_training() -> None:
             assert bool(frame.objects[0]) or not frame.objects[1], frame.verb.lemma
 
 
+def test_company_is_never_an_object_in_disguise() -> None:
+    """`dances with the boy` has one plan only, or the split could leak (dance with, boy) into training."""
+    verbs = {frames[0].verb.lemma for frames in WORDS.frames}
+    alone = {frame.verb for frames in WORDS.frames for frame in frames if not frame.objects[0]}
+    assert not [verb for verb in alone if "along" in verb.flags and f"{verb.lemma} with" in verbs]
+
+
 def test_ambiguous_pasts_are_never_written(train: list[Pair]) -> None:
     """`i read` may be now or then, so `read`, `put` and `cut` stand in the progressive there."""
     for found in train:

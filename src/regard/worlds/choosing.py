@@ -72,7 +72,7 @@ class Chooser(Draw):
         return chosen
 
     def ask(self) -> None:
-        """From here on it is a question with a question word: nobody asks what he himself does."""
+        """From here on it is a question: nobody asks what he himself does."""
         self.pronouns = self.words.asked_pronoun
 
     def another(self, nouns: Sequence[Noun], taken: Sequence[Noun]) -> Noun:
@@ -82,18 +82,18 @@ class Chooser(Draw):
             noun = self.pick(nouns)
         return noun
 
-    def subject(self, frame: Frame, other: Object, *, rich: bool, named: bool = False) -> Subject:
+    def subject(self, frame: Frame, other: Object, *, rich: bool, role: str, named: bool = False) -> Subject:
         """Someone who may do it, and not the same as the object; `rich` allows long ones, `named` no pronoun."""
         if frame.human and not named and self.one_in(2):
             return self.pronoun(other if isinstance(other, Pronoun) else None)
-        taken = _nouns(other)
+        taken = _nouns(other) if other is not None else ()
         noun = self.another(frame.subjects, taken)
         if not rich:
-            return self.nominal(noun, "topic")
+            return self.nominal(noun, role)
         if self.one_in(9):
             second = self.another(frame.subjects, [*taken, noun])
             return Both(self.nominal(noun, "together"), self.nominal(second, "together"))
-        return self.rich_nominal(noun, "subject", frame.verb)
+        return self.rich_nominal(noun, role, frame.verb)
 
     def object(self, frame: Frame, *, negated: bool, rich: bool) -> Object:
         """What it is done to, or nothing where the verb takes nothing."""
@@ -132,23 +132,23 @@ class Chooser(Draw):
         preposition, nouns = self.pick(spots)
         return Place(preposition, self.nominal(self.pick(nouns), "place"))
 
-    def surroundings(self, frame: Frame, taken: Sequence[Noun]) -> Place | None:
+    def surroundings(self, frame: Frame, subject: Subject, object_: Object) -> Place | None:
         """Where it is done, or with whom, or neither."""
         if "lay" in frame.verb.flags:
             return self.place(frame.spots)
         if not frame.spots or not self.one_in(3):
             return None
         if frame.human and "along" in frame.verb.flags and self.one_in(3):
-            friend = self.another(frame.subjects, taken)
+            friend = self.another(frame.subjects, (*_nouns(subject), *_nouns(object_)))
             company = self.words.prepositions[self.pick(("with", "with", "without"))]
             return Place(company, self.nominal(friend, "topic"))
         return self.place(frame.spots)
 
-    def recipient(self, frame: Frame, taken: Sequence[Noun]) -> Nominal | None:
+    def recipient(self, frame: Frame, subject: Subject) -> Nominal | None:
         flags = frame.verb.flags
         if "give" not in flags or ("maybe" in flags and self.one_in(3)):
             return None
-        return self.nominal(self.another(frame.subjects, taken), "subject")
+        return self.nominal(self.another(frame.subjects, _nouns(subject)), "subject")
 
     def tense(self, verb: Verb, person: int, *, supported: bool) -> Tense:
         """A tense whose English form tells it: never `i read`, which may be now or then."""
@@ -170,7 +170,8 @@ class Chooser(Draw):
         # After `do not` even `read` tells its tense, so these verbs are negated more often.
         negated = self.one_in(10 if asked else 2 if frame.verb.past_like_base else 6)
         object_ = self.object(frame, negated=negated, rich=rich)
-        subject = self.subject(frame, object_, rich=rich, named=named)
+        role = "subject" if rich and not negated else "topic"  # `each boy does not` would be `no boy does`
+        subject = self.subject(frame, object_, rich=rich, role=role, named=named)
         return subject, self.complete(frame, subject, object_, negated=negated, asked=asked, tense=tense)
 
     def complete(
@@ -184,14 +185,13 @@ class Chooser(Draw):
         tense: Tense | None = None,
     ) -> Action:
         """The rest of an action once its subject and object stand; a tense given must be one of the verb's."""
-        taken = [*_nouns(subject), *_nouns(object_)]
         tense = tense or self.tense(frame.verb, person_of(subject), supported=negated or asked)
         habit = tense == "present" and "state" not in frame.verb.flags
         adverb = None
         if habit and not negated and not asked and self.one_in(6):
             adverb = self.pick(self.words.any_adverb)
-        recipient = self.recipient(frame, taken)
-        place = self.surroundings(frame, taken)
+        recipient = self.recipient(frame, subject)
+        place = self.surroundings(frame, subject, object_)
         return Action(frame.verb, tense, negated, object_, recipient, place, adverb)
 
     def time(self, action: Action, *, often: int = 5) -> Piece | None:
@@ -238,7 +238,7 @@ def _object_role(verb: Verb, noun: Noun, negated: bool) -> str:
 
 
 def _nouns(phrase: Subject | Object) -> tuple[Noun, ...]:
-    return tuple(nominal.noun for nominal in nominals_of(phrase))
+    return tuple([nominal.noun for nominal in nominals_of(phrase)])
 
 
 def _distinct(one: Pronoun, other: Pronoun) -> bool:

@@ -33,12 +33,12 @@ class Dictionary:
     pronouns: Mapping[str, Pronoun]
     prepositions: Mapping[str, Piece]
     adverbs: Mapping[str, Piece]
+    question_words: Mapping[str, Piece]
+    conjunctions: Mapping[str, Piece]
+    times: Mapping[str, tuple[Piece, ...]]  # by tense
     any_pronoun: tuple[Pronoun, ...]  # each as often as it is drawn
     asked_pronoun: tuple[Pronoun, ...]
     any_adverb: tuple[Piece, ...]
-    question_words: Mapping[str, Piece]
-    conjunctions: Mapping[str, Piece]
-    times: Mapping[str, tuple[Piece, ...]]
     located: tuple[Noun, ...]  # the nouns that have a place to be
     strangers: tuple[Noun, ...]  # those of them that may be new to the listener: `there is a cat`
     descriptions: tuple[Description, ...]
@@ -48,7 +48,7 @@ class Dictionary:
 
 @cache
 def dictionary() -> Dictionary:
-    """The one dictionary; takes a few milliseconds the first time."""
+    """The one dictionary; the first call takes a few hundredths of a second."""
     determiners = _determiners()
     nouns = _nouns(determiners)
     adjectives = {row[0]: _adjective(row[0], row[1], row[2]) for row in vocabulary.ADJECTIVES}
@@ -61,23 +61,23 @@ def dictionary() -> Dictionary:
     pronouns = {row[0]: _pronoun(*row) for row in small_words.PRONOUNS}
     adverbs = _pieces(small_words.ADVERBS)
     return Dictionary(
-        nouns,
-        adjectives,
-        determiners,
-        pronouns,
-        prepositions,
-        adverbs,
-        tuple(pronouns[name] for name in small_words.PRONOUNS_DRAWN),
-        tuple(pronouns[name] for name in small_words.PRONOUNS_DRAWN if name != "i"),
-        tuple(adverbs.values()),
-        _pieces(small_words.QUESTION_WORDS),
-        _pieces(small_words.CONJUNCTIONS),
-        _times(),
-        located,
-        tuple(noun for noun in located if noun.lemma not in members("kin")),
-        descriptions,
-        frames,
-        _reasons(frames, adjectives),
+        nouns=nouns,
+        adjectives=adjectives,
+        determiners=determiners,
+        pronouns=pronouns,
+        prepositions=prepositions,
+        adverbs=adverbs,
+        question_words=_pieces(small_words.QUESTION_WORDS),
+        conjunctions=_pieces(small_words.CONJUNCTIONS),
+        times=_times(),
+        any_pronoun=tuple(pronouns[name] for name in small_words.PRONOUNS_DRAWN),
+        asked_pronoun=tuple(pronouns[name] for name in small_words.PRONOUNS_DRAWN if name != "i"),
+        any_adverb=tuple(adverbs.values()),
+        located=located,
+        strangers=tuple(noun for noun in located if noun.lemma not in members("kin")),
+        descriptions=descriptions,
+        frames=frames,
+        reasons=_reasons(frames, adjectives),
     )
 
 

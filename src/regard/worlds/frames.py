@@ -44,6 +44,7 @@ def _verb(words: str, translation: str, mode: str) -> Verb:
 def read_frames(
     row: tuple[str, str, str, str], nouns: Mapping[str, Noun], prepositions: Mapping[str, Piece]
 ) -> tuple[Frame, ...]:
+    """The frames of one row, each as often as it is drawn: people act more often than animals."""
     words, translation, mode, texts = row
     verb = _verb(words, translation, mode)
     found = []

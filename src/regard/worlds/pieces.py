@@ -43,7 +43,7 @@ def piece(source: str, target: str, links: str = "") -> Piece:
 
 def links(numbers: Iterable[int]) -> frozenset[Link]:
     """The links of a finished piece as (source index, target index)."""
-    return frozenset([_LINKS[number] for number in numbers])
+    return frozenset(map(_LINKS.__getitem__, numbers))
 
 
 def arrange(

@@ -87,6 +87,7 @@ def _existence(chooser: Chooser) -> Existence:
 
 
 def _yes_or_no(chooser: Chooser) -> Question:
+    chooser.ask()
     kind = chooser.pick(("event", "event", "event", "state", "location"))
     if kind == "event":
         subject, action = chooser.action(_frame(chooser), rich=False, asked=True)
@@ -115,7 +116,7 @@ def _what(chooser: Chooser) -> Question:
     asked: Nominal | None = None
     if frame.askable[0] and chooser.one_in(2):
         asked = chooser.nominal(chooser.combine(frame.askable), "asked")
-    subject = chooser.subject(frame, asked, rich=False)
+    subject = chooser.subject(frame, asked, rich=False, role="topic")
     action = chooser.complete(frame, subject, None, negated=False, asked=True)
     return Question(Clause(subject, action, chooser.time(action, often=8)), asked or word)
 

@@ -81,7 +81,14 @@ def pair(written: Piece) -> Pair:
     """A written sentence as a pair, with its words spaced as one types them."""
     source, target, sure, possible, _ = written
     certain = links(sure)
-    return Pair(_spaced(source), _spaced(target), tuple(source), tuple(target), certain, certain.union(links(possible)))
+    return Pair(
+        _spaced(source),
+        _spaced(target),
+        tuple(source),
+        tuple(target),
+        certain,
+        certain | links(possible) if possible else certain,
+    )
 
 
 def _spaced(words: Sequence[str]) -> str:
