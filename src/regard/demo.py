@@ -19,6 +19,7 @@ from regard.running.scoring import score_folder
 from regard.worlds.sentences import sentences
 
 LECTURE = "we are eating bread"
+MINUTES = 2.9  # on a slower machine the run is cut to this, its schedule with it
 PICTURE = "alignment.png"
 
 
@@ -27,6 +28,7 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
     console = Console(quiet=quiet, highlight=False)
     runtime.prepare()
     recipe = recipes.find("translator")
+    assignments = [f"training.minutes={MINUTES}", *assignments]
     steps = override(recipe.settings([]), assignments).training.steps
     sys.stderr.write("Training an English→Spanish Transformer on sentences made by a grammar.\n")
     last = follow(train_recipe(recipe, [], assignments, folder), steps)

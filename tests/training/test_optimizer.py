@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from regard.training.optimizer import learning_rate, make_optimizer, optimizer_tensors, restore_optimizer
+from regard.training.muon import Muon, orthogonalized
+from regard.training.optimizer import learning_rate, make_optimizers, optimizer_tensors, restore_optimizers
 
 
 def test_warm_up_is_a_straight_line_to_the_peak():
@@ -32,30 +33,60 @@ def test_the_way_down(schedule, half):
 
 def test_only_matrices_decay():
     model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))
-    groups = make_optimizer(model, weight_decay=0.1).param_groups
-    assert [(len(group["params"]), group["weight_decay"]) for group in groups] == [(1, 0.1), (3, 0.0)]
+    (adam,) = make_optimizers(model, kind="adamw", weight_decay=0.1)
+    assert [(len(group["params"]), group["weight_decay"]) for group in adam.param_groups] == [(1, 0.1), (3, 0.0)]
 
 
-def test_a_restored_optimizer_takes_the_same_step():
-    torch.manual_seed(0)
+def test_muon_takes_the_matrices_of_linear_layers_and_adamw_the_rest():
+    model = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 4), nn.LayerNorm(4))
+    adam, muon = make_optimizers(model, kind="muon", weight_decay=0.1)
+    assert [p.shape for group in muon.param_groups for p in group["params"]] == [(4, 4)]
+    assert sum(len(group["params"]) for group in adam.param_groups) == 4
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (4, 32)])
+def test_orthogonalizing_keeps_the_directions_and_evens_their_sizes(shape):
+    matrix = torch.randn(3, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = orthogonalized(matrix, rounds=6)
+    left, _, right = torch.linalg.svd(matrix, full_matrices=False)
+    assert (torch.linalg.svdvals(found) - 1).abs().max() < 0.35
+    # u · found · v is diagonal: the directions are the matrix's own
+    turned = left.transpose(1, 2) @ found @ right.transpose(1, 2)
+    assert (turned - torch.diag_embed(torch.diagonal(turned, dim1=1, dim2=2))).abs().max() < 1e-6
+
+
+def test_muon_steps_standing_matrices_as_lying_ones():
+    gradient = torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
+    lying, standing = nn.Parameter(torch.zeros(3, 8)), nn.Parameter(torch.zeros(8, 3))
+    lying.grad, standing.grad = gradient.clone(), gradient.T.clone()
+    muon = Muon([lying, standing])
+    muon.param_groups[0]["lr"] = 0.1
+    muon.step()
+    torch.testing.assert_close(lying.detach(), standing.detach().T)
+    assert lying.detach().square().mean().sqrt().item() == pytest.approx(0.1 * 0.2, rel=0.2)  # AdamW's usual size
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_restored_optimizers_take_the_same_step(kind):
     model, words = nn.Linear(4, 4), torch.randn(8, 4)
-    optimizer = make_optimizer(model, weight_decay=0.1)
+    optimizers = make_optimizers(model, kind=kind, weight_decay=0.1)
 
-    def step(model, optimizer):
-        for group in optimizer.param_groups:
-            group["lr"] = 0.1
+    def step(model, optimizers):
         model(words).square().sum().backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = 0.1
+            optimizer.step()
+        model.zero_grad()
 
-    step(model, optimizer)
+    step(model, optimizers)
     twin = nn.Linear(4, 4)
     twin.load_state_dict(model.state_dict())
-    other = make_optimizer(twin, weight_decay=0.1)
-    saved = {name: tensor.clone() for name, tensor in optimizer_tensors(optimizer, model).items()}
-    assert set(saved) == {f"{p}.{s}" for p in ("weight", "bias") for s in ("step", "exp_avg", "exp_avg_sq")}
-    restore_optimizer(other, twin, saved)
-    step(model, optimizer)
-    step(twin, other)
+    others = make_optimizers(twin, kind=kind, weight_decay=0.1)
+    saved = {name: tensor.clone() for name, tensor in optimizer_tensors(optimizers, model).items()}
+    assert {name.split(".")[0] for name in saved} == {"weight", "bias"}
+    restore_optimizers(others, twin, saved)
+    step(model, optimizers)
+    step(twin, others)
     assert torch.equal(model.weight, twin.weight)
     assert torch.equal(model.bias, twin.bias)

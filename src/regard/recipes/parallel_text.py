@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from regard.tasks.translation import Translation
 from regard.text.tokenizer import Tokenizer
 from regard.worlds.sentences import sentences
 
+SAMPLE = 2_000_000  # pairs that a tokenizer is trained on; more change nothing but the time
+
 Pairs = Iterator[tuple[str, str]]
 
 
@@ -24,7 +27,7 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
     if tokenizer_file.exists():
         tokenizer = Tokenizer.load(tokenizer_file)
     else:
-        tokenizer = Tokenizer.train((side for pair in corpus.training() for side in pair), vocabulary)
+        tokenizer = Tokenizer.train((side for pair in corpus.sample() for side in pair), vocabulary)
         tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
         write_file(tokenizer_file, tokenizer.to_json().encode())
     data = ParallelText(
@@ -65,6 +68,10 @@ class FileCorpus:
     def heldout(self) -> Pairs:
         return (pair for pair in self._read(BadLines()) if is_heldout(pair[0], self.share))
 
+    def sample(self) -> Pairs:
+        """What the tokenizer is trained on."""
+        return islice(self.training(), SAMPLE)
+
     def _read(self, report: BadLines) -> Pairs:
         return read_pairs(self.files, on_error=self.config.on_error, report=report, longest=self.config.longest)
 
@@ -83,6 +90,10 @@ class WorldCorpus:
 
     def heldout(self) -> Pairs:
         return ((pair.source, pair.target) for pair in sentences(self.config.heldout, split="heldout"))
+
+    def sample(self) -> Pairs:
+        """What the tokenizer is trained on: the world's words are few and soon all seen."""
+        return islice(self.training(), 30_000)
 
 
 Corpus = FileCorpus | WorldCorpus

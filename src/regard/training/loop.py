@@ -29,11 +29,12 @@ from regard.files import Files
 from regard.runtime import seed_everything
 from regard.training.log import Log
 from regard.training.optimizer import (
+    Kind,
     Schedule,
     learning_rate,
-    make_optimizer,
+    make_optimizers,
     optimizer_tensors,
-    restore_optimizer,
+    restore_optimizers,
 )
 from regard.training.run_folder import Progress, RunFolder
 
@@ -47,6 +48,7 @@ class TrainingConfig(Facts):
         4096, ge=16, description="positions in a batch: rows x (source + target), padding counted"
     )
     accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
+    optimizer: Kind = "adamw"
     learning_rate: float = Field(1e-3, gt=0, description="the peak")
     warmup: int = Field(100, ge=0, description="steps up to the peak")
     schedule: Schedule = "inverse_sqrt"
@@ -93,8 +95,8 @@ def train(
 
     `files` gives the model as the files of a model folder, for the checkpoints.
     """
-    optimizer = make_optimizer(model, weight_decay=config.weight_decay)
-    progress, notes = _resume(folder, model, optimizer)
+    optimizers = make_optimizers(model, kind=config.optimizer, weight_decay=config.weight_decay)
+    progress, notes = _resume(folder, model, optimizers)
     yield from (Report(progress.step, note=note) for note in notes)
     batches = task.training_batches(budget=config.batch_tokens, seed=config.seed, start=progress.position)
     clock = _Clock(progress)
@@ -106,7 +108,7 @@ def train(
             several = list(islice(batches, config.accumulate))
             seed_everything(config.seed, step)
             rate = _rate(step, config, clock.seconds)
-            loss, norm = _take_step(model, task, optimizer, [batch for _, batch in several], rate, config.clip)
+            loss, norm = take_step(model, task, optimizers, [batch for _, batch in several], rate, config.clip)
             good = math.isfinite(loss) and math.isfinite(norm)
             progress = replace(
                 progress,
@@ -135,7 +137,7 @@ def train(
             if progress.skipped_in_a_row == BAD_STEPS:
                 raise _left_the_road(folder, note)
             if evaluating or step % config.checkpoint_every == 0 or signals:
-                tensors = optimizer_tensors(optimizer, model)
+                tensors = optimizer_tensors(optimizers, model)
                 folder.save(files(), tensors, progress, keep=max(config.keep, config.average))
             stopped = signals[0] if signals and not ending else 0
             yield Report(step, loss, speed, clock.seconds_left(progress, config), heldout, note, stopped)
@@ -151,20 +153,20 @@ def evaluate(model: nn.Module, task: Task, config: TrainingConfig) -> dict[str, 
     return {"loss": loss, **evaluation.free_running(model, task, batches)}
 
 
-def _resume(folder: RunFolder, model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Progress, list[str]]:
+def _resume(folder: RunFolder, model: nn.Module, optimizers: list[torch.optim.Optimizer]) -> tuple[Progress, list[str]]:
     checkpoint, notes = folder.newest()
     if checkpoint is None:
         return Progress(), [*notes, "no good checkpoint is left: starting anew"] if notes else []
     # Copied in, not assigned: a tensor's place in memory decides how a matrix product is cut, and so its last bits.
     model.load_state_dict(checkpoint.weights)
-    restore_optimizer(optimizer, model, checkpoint.optimizer)
+    restore_optimizers(optimizers, model, checkpoint.optimizer)
     return checkpoint.progress, [*notes, f"going on from {checkpoint.folder}"]
 
 
-def _take_step(
+def take_step(
     model: nn.Module,
     task: Task,
-    optimizer: torch.optim.Optimizer,
+    optimizers: list[torch.optim.Optimizer],
     batches: list[Any],
     rate: float,
     clip: float,
@@ -178,10 +180,11 @@ def _take_step(
         total += loss.item()
     norm = nn.utils.clip_grad_norm_(model.parameters(), clip).item()
     if math.isfinite(total) and math.isfinite(norm):
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+    model.zero_grad(set_to_none=True)
     return total, norm
 
 

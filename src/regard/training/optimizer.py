@@ -1,12 +1,17 @@
-"""AdamW, and how the learning rate goes: warm-up, then down."""
+"""AdamW and Muon, and how the learning rate goes: warm-up, then down."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from regard.training.muon import Muon
+
+Kind = Literal["adamw", "muon"]
 Schedule = Literal["inverse_sqrt", "cosine", "linear", "constant"]
+MEMORY = ("step", "exp_avg", "exp_avg_sq", "momentum")  # what either keeps of a parameter
 
 
 def learning_rate(step: int, *, schedule: Schedule, peak: float, warmup: int, total: float) -> float:
@@ -21,29 +26,37 @@ def learning_rate(step: int, *, schedule: Schedule, peak: float, warmup: int, to
     return peak * (0.5 + 0.5 * math.cos(math.pi * share) if schedule == "cosine" else 1 - share)
 
 
-def make_optimizer(model: nn.Module, *, weight_decay: float) -> torch.optim.AdamW:
-    """AdamW in one fused pass; decay on matrices, not on biases and norms. The loop sets the rate at each step."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
+def make_optimizers(model: nn.Module, *, kind: Kind, weight_decay: float) -> list[torch.optim.Optimizer]:
+    """What steps the parameters; the loop sets the rate. Muon takes the linear layers' matrices, AdamW the rest."""
+    matrices = [module.weight for module in model.modules() if isinstance(module, nn.Linear)] if kind == "muon" else []
+    taken = {id(matrix) for matrix in matrices}
+    rest = [parameter for parameter in model.parameters() if parameter.requires_grad and id(parameter) not in taken]
     groups = [
-        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": weight_decay},
-        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+        {"params": [p for p in rest if p.dim() > 1], "weight_decay": weight_decay},
+        {"params": [p for p in rest if p.dim() <= 1], "weight_decay": 0.0},  # biases and norms do not decay
     ]
-    # Betas and epsilon are the paper's (5.3).
-    return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    # In one fused pass; betas and epsilon are the paper's (5.3).
+    adam = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    return [adam, Muon(matrices, weight_decay=weight_decay)] if matrices else [adam]
 
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """The optimizer's memory by parameter name: "encoder.blocks.0.….exp_avg" and so on."""
+def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer], model: nn.Module) -> dict[str, Tensor]:
+    """The optimizers' memory by parameter name: "encoder.blocks.0.….exp_avg" and so on."""
     return {
         f"{name}.{part}": value
+        for optimizer in optimizers
         for name, parameter in model.named_parameters()
         for part, value in optimizer.state.get(parameter, {}).items()
     }
 
 
-def restore_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Give a fresh optimizer the memory that `optimizer_tensors` took."""
-    for name, parameter in model.named_parameters():
-        parts = {part: tensors.get(f"{name}.{part}") for part in ("step", "exp_avg", "exp_avg_sq")}
-        if any(value is not None for value in parts.values()):
-            optimizer.state[parameter] = {part: value for part, value in parts.items() if value is not None}
+def restore_optimizers(
+    optimizers: Sequence[torch.optim.Optimizer], model: nn.Module, tensors: Mapping[str, Tensor]
+) -> None:
+    """Give fresh optimizers the memory that `optimizer_tensors` took."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    for optimizer in optimizers:
+        for parameter in (parameter for group in optimizer.param_groups for parameter in group["params"]):
+            parts = {part: tensors.get(f"{names[id(parameter)]}.{part}") for part in MEMORY}
+            if any(value is not None for value in parts.values()):
+                optimizer.state[parameter] = {part: value for part, value in parts.items() if value is not None}

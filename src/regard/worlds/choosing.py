@@ -50,11 +50,11 @@ class Chooser(Draw):
 
     def rich_nominal(self, noun: Noun, role: str, verb: Verb) -> Nominal:
         """A nominal that sometimes has an `of` or a relative clause, about something else than the verb."""
-        if noun.wholes and self.one_in(4):
+        if noun.wholes and self.one_in(8):
             the = self.words.determiners["the"]
             whole = self.nominal(self.pick(noun.wholes), "place")
             return Nominal(the, noun, self.one_in(4), of=whole)
-        if noun.sayings and self.one_in(9):
+        if noun.sayings and self.one_in(12):
             nominal = self.nominal(noun, "head", verb)
             relative = self.relative(nominal)
             told = relative.predicate
@@ -136,7 +136,7 @@ class Chooser(Draw):
         """Where it is done, or with whom, or neither."""
         if "lay" in frame.verb.flags:
             return self.place(frame.spots)
-        if not frame.spots or not self.one_in(3):
+        if not frame.spots or not self.one_in(6):
             return None
         if frame.human and "along" in frame.verb.flags and self.one_in(3):
             friend = self.another(frame.subjects, (*_nouns(subject), *_nouns(object_)))
@@ -194,7 +194,7 @@ class Chooser(Draw):
         place = self.surroundings(frame, subject, object_)
         return Action(frame.verb, tense, negated, object_, recipient, place, adverb)
 
-    def time(self, action: Action, *, often: int = 5) -> Piece | None:
+    def time(self, action: Action, *, often: int = 9) -> Piece | None:
         """A time that fits the tense, or none: `every day` suits neither `never` nor `not`."""
         if "state" in action.verb.flags or action.adverb is not None or not self.one_in(often):
             return None

@@ -215,15 +215,15 @@ _FITS: dict[str, Callable[[Frame], bool]] = {
 }
 # Each kind as often as it stands here.
 _KINDS: tuple[Callable[[Chooser], Plan], ...] = (
-    *[_event] * 12,
-    *[_state] * 4,
+    *[_event] * 16,
+    *[_state] * 5,
     *[_location] * 2,
     *[_existence] * 2,
     *[_yes_or_no] * 3,
     *[_who] * 1,
     *[_what] * 2,
     *[_where] * 2,
-    *[_shared] * 2,
+    *[_shared] * 1,
     *[_pair] * 1,
     *[_because] * 1,
 )

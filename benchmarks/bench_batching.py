@@ -1,0 +1,95 @@
+"""Length-bucketed batches beside packed rows and random padded ones, in real target tokens a second of training.
+
+    .venv/bin/python benchmarks/bench_batching.py
+
+The same model, sentences and budget of positions; the three ways take turns, and medians are compared.
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from regard import runtime
+from regard.data.batches import PairBatch, bucketed, collate_packed, collate_padded, packed, shuffled
+from regard.models.transformer import Transformer, TransformerConfig
+from regard.tasks.translation import Translation
+from regard.text.tokenizer import Tokenizer
+from regard.training.loop import take_step
+from regard.training.optimizer import make_optimizers
+from regard.worlds.sentences import sentences
+
+BUDGET, ROW, ROUNDS, STEPS = 4096, 128, 7, 6
+
+
+def main() -> None:
+    runtime.prepare()
+    world = [(pair.source, pair.target) for pair in sentences(20_000)]
+    tokenizer = Tokenizer.train((side for pair in world for side in pair), 1500)
+    ids = [
+        (np.array(source), np.array(target))
+        for source, target in zip(*(tokenizer.encode_all(list(side)) for side in zip(*world, strict=True)), strict=True)
+    ]
+    source, target = (np.array([len(pair[side]) for pair in ids]) for side in (0, 1))
+    symbols = (tokenizer.begin, tokenizer.end, tokenizer.padding)
+
+    def in_buckets() -> Iterator[PairBatch]:
+        for batch in bucketed(source, target, budget=BUDGET, seed=0, epoch=0):
+            yield collate_padded(ids, batch, *symbols)
+
+    def in_rows() -> Iterator[PairBatch]:
+        for rows in packed(source, target, budget=BUDGET, row=ROW, seed=0, epoch=0):
+            yield collate_packed(ids, rows, *symbols, ROW)
+
+    def at_random() -> Iterator[PairBatch]:
+        order, height = shuffled(len(ids), 0, 0, 0), BUDGET // 40
+        for start in range(0, len(order), height):
+            yield collate_padded(ids, order[start : start + height], *symbols)
+
+    config = TransformerConfig(vocabulary=tokenizer.size, width=128, heads=4, layers=2, feed_forward=512, dropout=0.0)
+    speeds = measure(
+        config, Translation(tokenizer), {"bucketed": in_buckets(), "packed": in_rows(), "random": at_random()}
+    )
+    for peer in ("packed", "random"):
+        ours, theirs = speeds["bucketed"], speeds[peer]
+        print(
+            json.dumps(
+                {
+                    "bench": "batching",
+                    "ours": round(ours),
+                    "peer": f"{peer} rows",
+                    "theirs": round(theirs),
+                    "ratio": round(ours / theirs, 2),
+                    "unit": "real target tokens/s",
+                }
+            )
+        )
+
+
+def measure(config: TransformerConfig, task: Translation, ways: dict[str, Iterator[PairBatch]]) -> dict[str, float]:
+    """Each way's median speed; they take turns, so that a slow minute slows all of them."""
+    steps: dict[str, Callable[[], int]] = {}
+    for name, batches in ways.items():
+        model = Transformer(config).train()
+        optimizers = make_optimizers(model, kind="adamw", weight_decay=0.01)
+
+        def step(model: Transformer = model, optimizers=optimizers, batches: Iterator[PairBatch] = batches) -> int:
+            batch = next(batches)
+            take_step(model, task, optimizers, [batch], 1e-3, 1.0)
+            return batch.tokens
+
+        steps[name] = step
+        step()
+    speeds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, step in steps.items():
+            begun = time.perf_counter()
+            tokens = sum(step() for _ in range(STEPS))
+            speeds[name].append(tokens / (time.perf_counter() - begun))
+    return {name: statistics.median(values) for name, values in speeds.items()}
+
+
+if __name__ == "__main__":
+    main()
