@@ -14,10 +14,10 @@ from regard.inspection.capture import watch
 
 @torch.inference_mode()
 def look_of(model: Any, source: list[int], target: list[int]) -> np.ndarray:
-    """Weights (T, S): row t is where the model looked when it chose target token t, as its `alignment_tap` has it."""
+    """Weights (T, S): row t is where the model looked when it chose target token t, the mean of its alignment taps."""
     begin = model.config.symbols.begin
     device = next(model.parameters()).device
-    with watch(model, model.alignment_tap) as seen:
+    with watch(model, *model.alignment_taps) as seen:
         model(torch.tensor([source], device=device), torch.tensor([[begin, *target[:-1]]], device=device))
-    (weights,) = seen[model.alignment_tap]  # (1, H, T, S)
-    return weights[0].mean(0).cpu().numpy()
+    weights = torch.stack([values[0][0] for values in seen.values()])  # (taps, H, T, S)
+    return weights.mean((0, 1)).cpu().numpy()

@@ -42,7 +42,7 @@ class Chooser(Draw):
         """A noun in a role, sometimes with an adjective that suits the verb."""
         determiner, plural = self.pick(noun.determiners[role])
         adjective = None
-        if noun.attributes[0] and self.one_in(4) and determiner.lemma != "how many":
+        if noun.attributes[0] and self.one_in(5) and determiner.lemma != "how many":
             adjective = self.combine(noun.attributes)
             if verb is not None and adjective.lemma == CLASHES.get(verb.lemma):
                 adjective = None
@@ -90,7 +90,7 @@ class Chooser(Draw):
         noun = self.another(frame.subjects, taken)
         if not rich:
             return self.nominal(noun, role)
-        if self.one_in(9):
+        if self.one_in(12):
             second = self.another(frame.subjects, [*taken, noun])
             return Both(self.nominal(noun, "together"), self.nominal(second, "together"))
         return self.rich_nominal(noun, role, frame.verb)

@@ -1,0 +1,32 @@
+"""Alignments: known error rates, and tokens gathered into words."""
+
+import numpy as np
+import pytest
+
+from regard.metrics.alignment import by_words, count_errors, links, pharaoh
+
+
+def test_error_rate_by_hand():
+    """A = {0-0, 1-1, 2-0}, S = {0-0, 1-1}, P = S + {2-2}: 1 - (2 + 2) / (3 + 2)."""
+    counts = count_errors({(0, 0), (1, 1), (2, 0)}, {(0, 0), (1, 1)}, {(2, 2)})
+    assert counts.rate == pytest.approx(0.2)
+
+
+def test_gold_itself_has_no_error_and_possible_links_cost_nothing():
+    sure, possible = {(0, 0), (1, 2)}, {(0, 0), (1, 2), (2, 1)}
+    assert count_errors(sure, sure, possible).rate == 0
+    assert count_errors(possible, sure, possible).rate == 0
+    assert count_errors({(5, 5)}, sure, possible).rate == 1
+
+
+def test_counts_of_sentences_add_up():
+    one, other = count_errors({(0, 0)}, {(0, 0)}, set()), count_errors({(1, 0)}, {(0, 0)}, set())
+    assert one.plus(other).rate == pytest.approx(0.5)
+
+
+def test_a_words_tokens_are_summed_on_the_source_and_averaged_on_the_target():
+    weights = np.array([[0.5, 0.25, 0.2, 0.05], [0.1, 0.1, 0.7, 0.1], [0.0, 0.2, 0.7, 0.1]])
+    words = by_words(weights, source_words=[0, 0, 1, -1], target_words=[0, 1, 1])
+    assert words == pytest.approx(np.array([[0.75, 0.2], [0.2, 0.7]]))
+    assert links(words) == {(0, 0), (1, 1)}
+    assert pharaoh({(1, 1), (0, 0)}) == "0-0 1-1"

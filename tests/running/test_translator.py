@@ -1,0 +1,79 @@
+"""A trained translator: answers in order, alignments true through any search."""
+
+import numpy as np
+import pytest
+import torch
+
+import regard
+from regard.errors import InputError
+from regard.inspection.capture import watch
+from regard.running.scoring import alignment_error_rate, score_pairs
+from regard.worlds.sentences import sentences
+
+
+@pytest.fixture(scope="module")
+def translator(trained):
+    return regard.load(trained)
+
+
+TEXTS = ["the boy eats bread", "we are eating", "the red house is small and the girl sings", "he sees the dog"]
+
+
+@pytest.mark.parametrize("strategy", [regard.Greedy(), regard.Beam(3, n_best=3), regard.Sample(seed=2, top_k=5)])
+def test_an_alignment_is_what_the_search_saw(translator, strategy):
+    """The weights of a cached, step by step decoding of the same text, collected one by one, are the same."""
+    model, tokenizer = translator.model, translator.tokenizer
+    for answer in translator.run_all(TEXTS, strategy, alignment=True):
+        source = translator.task.encode([answer.source])
+        for found in answer.translations:
+            if found.alignment is None:
+                continue
+            written = tokenizer.encode(found.text)
+            if len(written) != len(found.alignment.weights):
+                continue  # an untrained model may write halves of characters, which no text brings back
+            state, token, rows = model.start(source), torch.tensor([tokenizer.begin]), []
+            for following in written:
+                with torch.no_grad(), watch(model, *model.alignment_taps) as seen:
+                    _, state = model.step(token, state)
+                rows.append(torch.stack([values[0][0] for values in seen.values()]).mean((0, 1))[0].numpy())
+                token = torch.tensor([following])
+            np.testing.assert_allclose(found.alignment.weights, np.stack(rows), atol=1e-5)
+
+
+def test_answers_come_in_the_order_of_the_texts_and_equal_those_alone(translator):
+    many = TEXTS * 40  # several batches
+    answers = translator.run_all(many)
+    assert [answer.source for answer in answers] == many
+    for text, answer in zip(TEXTS, answers, strict=False):
+        assert translator.run(text).text == answer.text
+
+
+def test_rows_of_an_alignment_sum_to_one_and_name_their_tokens(translator):
+    found = translator.run("the boy eats bread", alignment=True).alignment
+    if found is not None:
+        assert found.weights.shape == (len(found.target), len(found.source))
+        np.testing.assert_allclose(found.weights.sum(1), 1, atol=1e-5)
+        assert found.source[-1] == "</s>"
+        assert found.source_words == ["the", "boy", "eats", "bread"]
+
+
+def test_no_alignment_unless_asked(translator):
+    assert translator.run("the boy eats bread").alignment is None
+
+
+def test_no_words_are_refused(translator):
+    with pytest.raises(InputError, match="has no words"):
+        translator.run("")
+
+
+@pytest.mark.parametrize("text", ["</s>", "<pad><s>", "\x00\x01", "👩‍👩‍👧", "a" * 3000, "ñ" * 50, "  spaces  ", "\n"])
+def test_hostile_text_is_just_text(translator, text):
+    assert isinstance(translator.run(text).text, str)
+
+
+def test_scores_are_computed_over_all_pairs(translator):
+    pairs = [(pair.source, pair.target) for pair in sentences(20, split="heldout")]
+    scores = score_pairs(translator, pairs, regard.Greedy())
+    assert scores["pairs"] == 20
+    assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]))
+    assert 0 <= alignment_error_rate(translator, sentences(5, split="heldout")) <= 1
