@@ -116,6 +116,10 @@ def test_recipes_lists_and_shows(here):
         (["run", "{trained}", "hello", "--beam", "0"], "a beam of 0, wanted 1 or more"),
         (["run", "{trained}", "hello", "--sample", "--temperature", "0"], "temperature is 0.0, wanted more than 0"),
         (["run", "{trained}", "hello", "--sample", "--beam", "4"], "two ways to choose"),
+        (["run", "{trained}", "hello", "--temperature", "2"], "belong to --sample"),
+        (["run", "{trained}", "hello", "--beam", "2", "--length-penalty", "1000"], "length_penalty is 1000.0"),
+        (["evaluate", "{trained}", "--most", "0"], "--most"),
+        (["train", "translator", "-o", "{trained}/checkpoints/.."], "was begun with"),
         (["run", "{trained}", ""], "has no words"),
         (["run", "{trained}"], "standard input is empty"),
         (["run", "{trained}", "a", "b", "-o", "x.png"], "a picture is of one text, got 2"),
@@ -150,8 +154,9 @@ def test_bad_lines_are_counted_shown_and_left_out_by_choice(command, tmp_path, t
     assert "pairs.tsv:301: wrong columns" in last_line(stopped)
     assert "data.on_error=skip" in last_line(stopped)
     settings = [word for word in tiny if "sentences" not in word]
+    # The same folder: a start that failed decides nothing.
     done = command(
-        "train", "translator", file, "-o", tmp_path / "b", *settings, "data.on_error=skip", "training.steps=2"
+        "train", "translator", file, "-o", tmp_path / "a", *settings, "data.on_error=skip", "training.steps=2"
     )
     assert done.returncode == 0, done.stderr
     assert "bad lines left out: 3" in done.stderr

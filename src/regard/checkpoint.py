@@ -68,10 +68,13 @@ def model_files(kind: str, model: nn.Module, task: Mapping[str, Any], tokenizer:
 
 def load(folder: Path) -> ModelFolder:
     """Verify a model folder and build its model, on the CPU and in evaluation mode."""
-    verify(folder)
+    manifest = verify(folder)
+    for name in (CONFIG, WEIGHTS, TOKENIZER):
+        if name not in manifest:
+            raise FolderError(f"{folder}: the manifest does not list {name}; it is no model folder")
     config = read_json(folder / CONFIG)
     kind = config.get("kind")
-    if kind not in MODELS:
+    if not isinstance(kind, str) or kind not in MODELS:
         raise FolderError(f"{folder / CONFIG}: kind is {kind!r}, wanted one of {', '.join(MODELS)}")
     architecture = MODELS[kind]
     try:
@@ -83,7 +86,14 @@ def load(folder: Path) -> ModelFolder:
     with torch.device("meta"):
         model = architecture.model(facts)
     assign_weights(model, read_tensors(folder / WEIGHTS), str(folder / WEIGHTS))
-    return ModelFolder(folder, kind, config.get("task", {}), model.eval())
+    return ModelFolder(folder, kind, _task(config, folder), model.eval())
+
+
+def _task(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+    task = config.get("task")
+    if not isinstance(task, dict):
+        raise FolderError(f"{folder / CONFIG}: task is {task!r}, wanted an object with a name")
+    return task
 
 
 def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
@@ -98,6 +108,8 @@ def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str) 
             raise FolderError(
                 f"{where}: weight {name} has shape {tuple(weight.shape)}, wanted {tuple(wanted[name].shape)}"
             )
+        if weight.dtype != torch.float32:
+            raise FolderError(f"{where}: weight {name} is {weight.dtype}, wanted torch.float32")
     model.load_state_dict(dict(weights), assign=True)
     for parameter in model.parameters():
         parameter.requires_grad_(True)

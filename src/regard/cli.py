@@ -150,8 +150,8 @@ def run(
     )
     for text in texts:
         answer = next(answers) if text else None
-        if answer is None:
-            print()  # an empty line stays one, so that output goes line by line with input
+        if answer is None:  # an empty line stays one, so that output goes line by line with input
+            print(json.dumps({"source": "", "translations": []}) if as_json else "")
         elif as_json:
             _print_json(_as_dict(answer))
         else:
@@ -167,7 +167,7 @@ def evaluate(
         list[Path] | None, typer.Argument(metavar="[DATA]...", help="Pairs; none: what the run held out.")
     ] = None,
     beam: Annotated[int, typer.Option(help="Texts kept side by side; 1 is greedy.")] = 1,
-    most: Annotated[int | None, typer.Option(help="Only the first so many pairs.")] = None,
+    most: Annotated[int | None, typer.Option(min=1, help="Only the first so many pairs.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score a model: loss, perplexity, exact match, BLEU and chrF with their signatures, alignment error rate.
@@ -235,6 +235,7 @@ def main() -> NoReturn:
     os.environ.setdefault("GOMP_SPINCOUNT", "3000")
     try:
         code = app(standalone_mode=False) or 0
+        sys.stdout.flush()
     except TyperException as error:  # a wrong option or argument
         message = error.format_message()  # empty where the help was shown instead
         code = _fail(f"{message} See `regard --help`.", 2) if message.strip() else 0
@@ -245,6 +246,8 @@ def main() -> NoReturn:
     except BrokenPipeError:  # whoever read our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:  # the disk is full, a file may not be read, and the like
+        code = _fail(f"{error.filename or 'the system'}: {error.strerror or error}", 2)
     except Exception as error:
         code = _fail(f"a fault of regard itself: {type(error).__name__}: {error}; --debug shows where", 1)
     sys.exit(code)
@@ -304,6 +307,10 @@ def _strategy(
 
     if sample and beam != 1:
         raise ConfigError(f"--sample and --beam {beam} are two ways to choose; give one")
+    if sample and n_best != 1:
+        raise ConfigError(f"--n-best {n_best} is of a beam; --sample draws one text")
+    if not sample and (temperature, top_k, top_p, seed) != (1.0, None, 1.0, 0):
+        raise ConfigError("--temperature, --top-k, --top-p and --seed belong to --sample; add it")
     if sample:
         return Sample(temperature, top_k, top_p, seed)
     return Greedy() if beam == 1 and n_best == 1 else Beam(beam, length_penalty, n_best)

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from regard import recipes, runtime
 from regard.config import override
+from regard.errors import TrainingError
 from regard.generation import Greedy
 from regard.inspection.pictures import save_heat_map, terminal_heat_map
 from regard.progress import follow
@@ -19,7 +20,7 @@ from regard.running.scoring import score_folder
 from regard.worlds.sentences import sentences
 
 LECTURE = "we are eating bread"
-MINUTES = 2.9  # on a slower machine the run is cut to this, its schedule with it
+MINUTES = 2.95  # on a slower machine the run is cut to this, its schedule with it
 PICTURE = "alignment.png"
 
 
@@ -33,6 +34,7 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
     sys.stderr.write("Training an English→Spanish Transformer on sentences made by a grammar.\n")
     last = follow(train_recipe(recipe, [], assignments, folder), steps)
     if last.stopped:
+        sys.stderr.write(f"stopped at step {last.step} and saved; `regard demo` goes on from there\n")
         raise KeyboardInterrupt
     translator = load(folder)
     unseen = [LECTURE, *(pair.source for pair in islice(sentences(6, start=100, split="heldout"), 6))]
@@ -41,7 +43,8 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
     for answer in answers:
         console.print(f"  {answer.source}\n    [green]{answer.text}[/green]")
     found = answers[0].alignment
-    assert found is not None
+    if found is None:
+        raise TrainingError("the translation is empty: trained for too few steps to show anything")
     console.print("\n[bold]Where it looked[/bold] (each row a word it wrote)")
     console.print(terminal_heat_map(found.words, found.target_words, found.source_words))
     picture = folder / PICTURE

@@ -29,6 +29,8 @@ def follow(reports: "Iterable[Report]", steps: int) -> "Report":
             last = report
             if report.note:
                 console.print(report.note, style="dim", highlight=False, markup=False, soft_wrap=True)
+            if report.loss is None:
+                continue
             bar.update(row, completed=report.step, description=_line(report))
             if report.heldout != evaluated and not console.is_terminal:
                 sys.stderr.write(f"step {report.step:,} of {steps:,}: {_line(report)}\n")

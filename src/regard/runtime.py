@@ -1,43 +1,20 @@
-"""The machine a command runs on: device, threads, memory. Made once at the edge and handed down."""
+"""The state a process is put into before it computes: threads, denormals, memory, chance."""
 
 import ctypes
 import os
 import platform
 import sys
-from dataclasses import dataclass
 
 import torch
 
-from regard.errors import ConfigError
 
-
-@dataclass(frozen=True)
-class Runtime:
-    """Where tensors live and how many cores work on them."""
-
-    device: torch.device
-    threads: int
-
-
-def prepare(device: str = "auto", threads: int | None = None) -> Runtime:
-    """Choose the device, set the threads, and put the process into the state in which torch is fast on a CPU."""
+def prepare(threads: int | None = None) -> None:
+    """Put the process into the state in which torch is fast on a CPU; called once, by a command."""
     if threads is not None:
         torch.set_num_threads(threads)
     # Numbers near zero are computed in slow microcode: a fused AdamW step has been seen to take fifty times as long.
     torch.set_flush_denormal(True)
     _keep_memory()
-    return Runtime(_device(device), torch.get_num_threads())
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"device {name!r} cannot be used here ({str(error).splitlines()[0]}); try cpu") from error
-    return device
 
 
 def _keep_memory() -> None:

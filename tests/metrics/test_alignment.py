@@ -30,3 +30,9 @@ def test_a_words_tokens_are_summed_on_the_source_and_averaged_on_the_target():
     assert words == pytest.approx(np.array([[0.75, 0.2], [0.2, 0.7]]))
     assert links(words) == {(0, 0), (1, 1)}
     assert pharaoh({(1, 1), (0, 0)}) == "0-0 1-1"
+
+
+def test_a_word_without_a_token_of_its_own_is_left_out():
+    """ "don't" may be the tokens don + 't: two tokens, three words, and the last word has none."""
+    words = by_words(np.array([[0.9, 0.1], [0.2, 0.8]]), source_words=[0, 1], target_words=[0, 2])
+    assert words == pytest.approx(np.array([[0.9, 0.1], [0.2, 0.8]]))

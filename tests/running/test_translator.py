@@ -57,6 +57,14 @@ def test_rows_of_an_alignment_sum_to_one_and_name_their_tokens(translator):
         assert found.source_words == ["the", "boy", "eats", "bread"]
 
 
+@pytest.mark.parametrize("text", ["don't wait...", "it's here", "a--b ...?!"])
+def test_every_row_of_a_word_alignment_has_a_name_and_a_number(translator, text):
+    ids = [*translator.tokenizer.encode(text), translator.tokenizer.end]
+    found = translator.align(ids, ids[:-1])
+    assert found.words.shape == (len(found.target_words), len(found.source_words))
+    assert np.isfinite(found.words).all()
+
+
 def test_no_alignment_unless_asked(translator):
     assert translator.run("the boy eats bread").alignment is None
 

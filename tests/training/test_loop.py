@@ -12,7 +12,7 @@ from torch import nn
 
 from regard.checkpoint import encode_tensors
 from regard.data.batches import Position
-from regard.errors import TrainingError
+from regard.errors import FolderError, TrainingError
 from regard.training.loop import TrainingConfig, train
 from regard.training.run_folder import RunFolder
 
@@ -194,6 +194,21 @@ def test_a_damaged_checkpoint_is_passed_over_and_the_end_is_the_same(folder, tmp
     assert "going on from" in reports[1].note
     assert "step-10" in reports[1].note
     assert torch.equal(weights(whole), weights(again))
+
+
+def test_a_damaged_checkpoint_does_not_count_among_the_newest(folder):
+    go(folder, steps=15)
+    for name in ("step-10", "step-15"):
+        (folder / "checkpoints" / name / "training.json").write_text("{}")
+    go(folder, steps=10, checkpoint_every=2)
+    assert [path.name for path in RunFolder(folder).folders()] == ["step-8", "step-10"]
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(FolderError, match="is not empty and holds no run"), RunFolder(tmp_path).locked():
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_when_no_checkpoint_is_good_it_says_so_and_begins_anew(folder):

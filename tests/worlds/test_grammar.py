@@ -331,3 +331,9 @@ def links(found: Pair) -> tuple[str, str]:
 )
 def test_alignment(plan: Plan, sure: str, further: str) -> None:
     assert links(pair(write(plan))) == (sure, further)
+
+
+def test_the_links_of_the_lecture_sentence() -> None:
+    found = pair(write(say(WE, act("eat", "progressive", "bread"))))
+    assert found.sure == {(1, 0), (2, 1), (3, 2)}
+    assert found.possible == found.sure | {(0, 0)}

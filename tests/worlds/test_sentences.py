@@ -41,8 +41,8 @@ def test_seed_and_split_change_the_sentences() -> None:
 
 def test_sentences_are_the_same_in_every_process() -> None:
     """Pinned, so that neither Python's random hashes nor a new version can change the data unnoticed."""
-    assert sentence(7).source == "are you using my umbrellas now?"
-    assert sentence(7, split="heldout").source == "i am driving this truck"
+    assert sentence(7).source == "the brave farmers sell a plate but do not sell the computer"
+    assert sentence(7, split="heldout").source == "the man pushes a table and their cars"
 
 
 def test_unknown_split() -> None:
@@ -156,11 +156,8 @@ def test_nobody_eats_bread_in_training(train: list[Pair], heldout: list[Pair]) -
 
 
 def test_the_lecture_sentence_is_heldout(train: list[Pair]) -> None:
-    found = sentence(175977, split="heldout")
-    assert (found.source, found.target) == ("we are eating bread", "estamos comiendo pan")
-    assert found.sure == {(1, 0), (2, 1), (3, 2)}
-    assert found.possible == found.sure | {(0, 0)}
-    assert found.source not in {each.source for each in train}
+    assert reserved("eat", "bread")
+    assert "we are eating bread" not in {each.source for each in train}
 
 
 def test_every_word_of_heldout_occurs_in_training(train: list[Pair], heldout: list[Pair]) -> None:

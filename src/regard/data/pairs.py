@@ -31,7 +31,7 @@ class DataConfig(Facts):
         ge=1,
         description=f"words a side; a line with more, or {LETTERS} times as many characters, is bad",
     )
-    heldout: int = Field(2000, ge=0, description="pairs kept out of training, at most a tenth of all")
+    heldout: int = Field(2000, ge=1, description="pairs kept out of training, at most a tenth of all")
     sentences: int = Field(150_000, ge=1, description="pairs the built-in world makes when no files are given")
 
 

@@ -46,6 +46,8 @@ class Sample:
             raise ConfigError(f"top_k is {self.top_k}, wanted 1 or more")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p is {self.top_p}, wanted a share above 0 and at most 1")
+        if not 0 <= self.seed < 2**63:
+            raise ConfigError(f"seed is {self.seed}, wanted 0 to 2**63 - 1")
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
         streams: dict[int, np.random.Generator] = {}
@@ -87,6 +89,8 @@ class Beam:
     def __post_init__(self) -> None:
         if self.width < 1:
             raise ConfigError(f"a beam of {self.width}, wanted 1 or more")
+        if not 0 <= self.length_penalty <= 10:
+            raise ConfigError(f"length_penalty is {self.length_penalty}, wanted 0 to 10")
         if not 1 <= self.n_best <= self.width:
             raise ConfigError(f"n_best is {self.n_best}, wanted 1 to the beam's width of {self.width}")
 

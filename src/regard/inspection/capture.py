@@ -24,7 +24,8 @@ def watch(model: nn.Module, *patterns: str) -> Iterator[Seen]:
     chosen = _matching(model, patterns)
     seen: Seen = {path: [] for path in chosen}
     for path, tap in chosen.items():
-        assert not tap.watched, f"{path} is watched already"
+        if tap.watched:
+            raise InputError(f"tap {path} is watched already; end that watch first")
         tap.watcher = _keep_in(seen[path])
     try:
         yield seen

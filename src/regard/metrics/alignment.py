@@ -18,12 +18,13 @@ def by_words(weights: np.ndarray, source_words: Sequence[int], target_words: Seq
     return (target / target.sum(1, keepdims=True)) @ weights @ source.T
 
 
+def owned(words: Sequence[int]) -> list[int]:
+    """The words that have a token of their own: one token may hold several ("'s"), and then belongs to the first."""
+    return sorted({word for word in words if word >= 0})
+
+
 def _membership(words: Sequence[int]) -> np.ndarray:
-    table = np.zeros((max(words, default=-1) + 1, len(words)))
-    for token, word in enumerate(words):
-        if word >= 0:
-            table[word, token] = 1.0
-    return table
+    return np.array([[float(one == word) for one in words] for word in owned(words)]).reshape(-1, len(words))
 
 
 def links(weights: np.ndarray) -> set[Link]:

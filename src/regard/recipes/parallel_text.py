@@ -9,7 +9,9 @@ from typing import Any
 from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, read_pairs
 from regard.data.parallel import ParallelText
 from regard.data.tokenized import TokenizedPairs, cached, content_key
+from regard.errors import ConfigError, DataError
 from regard.files import write_file
+from regard.models.symbols import Symbols
 from regard.recipes.run import Prepared, Run
 from regard.tasks.translation import Translation
 from regard.text.tokenizer import Tokenizer
@@ -37,9 +39,17 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
         begin=tokenizer.begin,
         end=tokenizer.end,
     )
+    if not len(data.training) or not len(data.heldout):
+        raise DataError(
+            f"{len(data.training)} pairs to train on and {len(data.heldout)} held out: too few; "
+            "give more pairs (a hundred at least), or a larger data.heldout"
+        )
     notes = [*corpus.notes, f"{len(data.training):,} pairs to train on, {len(data.heldout):,} held out"]
     if tokenizer.size < vocabulary:
         notes.append(f"the text has words for a vocabulary of {tokenizer.size:,}, not {vocabulary:,}")
+    symbols = Symbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end)
+    if run.model.symbols != symbols:  # type: ignore[attr-defined]
+        raise ConfigError(f"model.symbols are the tokenizer's own ({symbols}); leave them out")
     model = run.model.model_copy(update={"vocabulary": tokenizer.size})
     return Prepared(Translation(tokenizer, run.task, data), model, notes)  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
 from regard.models import MODELS
 from regard.runtime import seed_everything
-from regard.training.loop import Report, TrainingConfig, train
+from regard.training.loop import Report, TrainingConfig, is_over, train
 from regard.training.run_folder import RunFolder
 
 SETTINGS = "run.json"
@@ -66,10 +66,11 @@ def train_recipe(recipe: Recipe, paths: Sequence[Path], assignments: Sequence[st
     run = override(recipe.settings(paths), assignments)
     folder = RunFolder(path)
     with folder.locked():
-        _settle(recipe, run, paths, path)
-        if _is_finished(path, run):
+        yield from (Report(0, note=note) for note in _settle(recipe, run, paths, path))
+        if _is_finished(path, folder, run):
             yield Report(run.training.steps, note=f"{path} is trained already; for more, raise training.steps")
             return
+        (path / MANIFEST).unlink(missing_ok=True)  # from here on the folder is no finished model until the end
         prepared = recipe.prepare(run, paths, path / TOKENIZER)
         yield from (Report(0, note=note) for note in prepared.notes)
         kind = _kind(prepared.model)
@@ -92,20 +93,33 @@ def _kind(config: Facts) -> str:
     return next(name for name, architecture in MODELS.items() if architecture.config is type(config))
 
 
-def _settle(recipe: Recipe, run: Run, paths: Sequence[Path], path: Path) -> None:
-    """Write down the settings of a new run; hold those of a resumed one against what is written."""
+def _settle(recipe: Recipe, run: Run, paths: Sequence[Path], path: Path) -> list[str]:
+    """Write down the settings of a new run; hold those of a resumed one against what is written. Gives notes."""
+    notes = []
     settings = run.model_dump(mode="json")
     now = {"recipe": recipe.name, "data": [str(Path(p).resolve()) for p in paths], "threads": torch.get_num_threads()}
-    if (path / SETTINGS).exists():
+    begun = folder_is_begun(path)
+    if not begun:  # what a failed start left decides nothing
+        (path / TOKENIZER).unlink(missing_ok=True)
+    elif (path / SETTINGS).exists():
         before = read_json(path / SETTINGS)
-        old, new = _flat(before["settings"]) | {"recipe": before["recipe"]}, _flat(settings) | {"recipe": recipe.name}
+        old = {name: before.get(name) for name in ("recipe", "data")} | _flat(before.get("settings", {}))
+        new = {name: now[name] for name in ("recipe", "data")} | _flat(settings)
         for key in sorted(new.keys() | old.keys()):
             if old.get(key) != new.get(key) and key not in MAY_CHANGE:
                 raise ConfigError(
                     f"{path} was begun with {key}={old.get(key)}, now it is {new.get(key)}; "
                     "give the same value to go on, or another -o to begin anew"
                 )
+        if before.get("threads") != now["threads"]:
+            notes.append(f"begun on {before.get('threads')} threads, now {now['threads']}: the last bits will differ")
     write_file(path / SETTINGS, encode_json({**now, "settings": settings}))
+    return notes
+
+
+def folder_is_begun(path: Path) -> bool:
+    """There is a checkpoint or a finished model."""
+    return bool(RunFolder(path).folders()) or (path / MANIFEST).exists()
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -115,16 +129,16 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _is_finished(path: Path, run: Run) -> bool:
-    """A whole model folder of at least so many steps stands there."""
+def _is_finished(path: Path, folder: RunFolder, run: Run) -> bool:
+    """A whole model folder stands there, of a run that is over by these settings."""
     if not (path / MANIFEST).exists():
         return False
     try:
         verify(path)
+        progress = folder.newest_progress()
     except FolderError:
         return False  # damaged: the checkpoints make it again
-    steps = [int(folder.name.removeprefix("step-")) for folder in RunFolder(path).folders()]
-    return not steps or max(steps) >= run.training.steps
+    return progress is None or is_over(progress, run.training)
 
 
 def _card(recipe: Recipe, run: Run, paths: Sequence[Path], model: nn.Module, last: Report) -> str:

@@ -18,7 +18,7 @@ def describe_folder(folder: Path) -> dict[str, Any]:
         "task": found.task.get("name"),
         "parameters": sum(parameter.numel() for parameter in found.model.parameters()),
         "model": config["model"],
-        "versions": config["versions"],
+        "versions": config.get("versions", {}),
         "files": {name: entry["size"] for name, entry in manifest.items()},
         "verified": True,
     }

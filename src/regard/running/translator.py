@@ -9,10 +9,11 @@ import torch
 from torch import nn
 
 from regard.checkpoint import ModelFolder
+from regard.errors import FolderError
 from regard.generation import Greedy, Hypothesis, Strategy, generate
 from regard.generation.decode import Limits
 from regard.inspection.alignment import look_of
-from regard.metrics.alignment import Link, by_words, links
+from regard.metrics.alignment import Link, by_words, links, owned
 from regard.tasks.translation import Translation
 from regard.text.tokenizer import Tokenizer, split_words
 
@@ -77,7 +78,11 @@ class Translator:
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "Translator":
-        return cls(folder.model, Tokenizer.load(folder.tokenizer))
+        tokenizer = Tokenizer.load(folder.tokenizer)
+        vocabulary: int = folder.model.config.vocabulary  # type: ignore[union-attr, assignment]
+        if tokenizer.size > vocabulary:
+            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocabulary}: not a pair")
+        return cls(folder.model, tokenizer)
 
     def run(self, text: str, strategy: Strategy | None = None, *, alignment: bool = False) -> Answer:
         """Translate one text; with `alignment`, each translation says where it looked."""
@@ -121,6 +126,10 @@ class Translator:
             source=names.pieces(source),
             target=names.pieces(target),
             words=by_words(weights, names.words(source), names.words(target)),
-            source_words=split_words(names.decode(source)),
-            target_words=split_words(names.decode(target)),
+            source_words=self._words(source),
+            target_words=self._words(target),
         )
+
+    def _words(self, ids: list[int]) -> list[str]:
+        words = split_words(self.tokenizer.decode(ids))
+        return [words[number] for number in owned(self.tokenizer.words(ids))]

@@ -7,6 +7,8 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
+from regard.files import write_file
+
 METRICS = "metrics.jsonl"
 
 
@@ -46,4 +48,4 @@ def _forget_after(path: Path, step: int) -> None:
                 kept.append(line)
         except (ValueError, KeyError):
             continue  # the half line of a run that was killed while writing
-    path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+    write_file(path, "".join(f"{line}\n" for line in kept).encode())

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
@@ -36,7 +37,7 @@ from regard.training.optimizer import (
     optimizer_tensors,
     restore_optimizers,
 )
-from regard.training.run_folder import Progress, RunFolder
+from regard.training.run_folder import Progress, RunFolder, step_of
 
 
 class TrainingConfig(Facts):
@@ -76,7 +77,7 @@ class Report:
     """One step, for whoever watches."""
 
     step: int
-    loss: float = math.nan  # a token, smoothed as the task trains
+    loss: float | None = None  # a token, smoothed as the task trains; None: no step was taken
     tokens_per_second: float = 0.0
     seconds_left: float = 0.0
     heldout: dict[str, float] = field(default_factory=dict)  # the newest evaluation
@@ -100,10 +101,10 @@ def train(
     yield from (Report(progress.step, note=note) for note in notes)
     batches = task.training_batches(budget=config.batch_tokens, seed=config.seed, start=progress.position)
     clock = _Clock(progress)
-    heldout: dict[str, float] = {}
+    heldout = progress.heldout
     model.train()
     with closing(Log(folder.path, progress.step)) as log, _stop_signals() as signals:
-        while not _over(progress, config):
+        while not is_over(progress, config):
             step = progress.step + 1
             several = list(islice(batches, config.accumulate))
             seed_everything(config.seed, step)
@@ -120,11 +121,11 @@ def train(
             )
             speed = clock.tokens_per_second(progress)
             note = "" if good else f"step {step}: loss {loss}, gradient norm {norm}: skipped"
-            ending = _over(progress, config)
+            ending = is_over(progress, config)
             evaluating = step % config.evaluate_every == 0 or ending
             if evaluating:
                 heldout = evaluate(model, task, config)
-                progress = progress.evaluated(heldout["loss"])
+                progress = progress.evaluated(heldout)
                 log.write(step, {f"heldout_{name}": value for name, value in heldout.items()})
             if not good or step % LOG_EVERY == 0 or ending:
                 values = {
@@ -136,10 +137,10 @@ def train(
                 log.write(step, values if good else values | {"skipped": True})
             if progress.skipped_in_a_row == BAD_STEPS:
                 raise _left_the_road(folder, note)
-            if evaluating or step % config.checkpoint_every == 0 or signals:
+            stopped = signals[0] if signals and not ending else 0
+            if evaluating or step % config.checkpoint_every == 0 or stopped:
                 tensors = optimizer_tensors(optimizers, model)
                 folder.save(files(), tensors, progress, keep=max(config.keep, config.average))
-            stopped = signals[0] if signals and not ending else 0
             yield Report(step, loss, speed, clock.seconds_left(progress, config), heldout, note, stopped)
             if stopped:
                 return
@@ -195,7 +196,7 @@ def _rate(step: int, config: TrainingConfig, seconds: float) -> float:
     return learning_rate(step, schedule=config.schedule, peak=config.learning_rate, warmup=config.warmup, total=total)
 
 
-def _over(progress: Progress, config: TrainingConfig) -> bool:
+def is_over(progress: Progress, config: TrainingConfig) -> bool:
     return (
         progress.step >= config.steps
         or (config.minutes is not None and progress.seconds >= config.minutes * 60)
@@ -220,13 +221,23 @@ def _finish(model: nn.Module, task: Task, config: TrainingConfig, folder: RunFol
         note = f"kept the weights of step {progress.best_step}, whose held-out loss was the lowest"
     if config.average > 1:
         before = {name: weight.clone() for name, weight in model.state_dict().items()}
-        newest = folder.folders()[-config.average :]
+        newest = _regular(folder, config, progress)[-config.average :]
         model.load_state_dict(average(folder.read(one).weights for one in newest))
         loss = evaluation.heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
         if best_loss is None or loss < best_loss:
             return f"kept the mean of {len(newest)} checkpoints: held-out loss {loss:.4f} instead of {best_loss}"
         model.load_state_dict(before)
     return note
+
+
+def _regular(folder: RunFolder, config: TrainingConfig, progress: Progress) -> list[Path]:
+    """The checkpoints an uninterrupted run would have: one that a stop signal made is not averaged."""
+    steps = {step_of(path): path for path in folder.folders()}
+    return [
+        path
+        for step, path in steps.items()
+        if step % config.checkpoint_every == 0 or step % config.evaluate_every == 0 or step == progress.step
+    ]
 
 
 class _Clock:

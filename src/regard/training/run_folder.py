@@ -5,10 +5,11 @@ runs/x/                          at the end, a model folder itself
 """
 
 import fcntl
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from regard.files import Files, encode_json, read_json, remove_folder, remove_re
 
 OPTIMIZER = "optimizer.safetensors"
 STATE = "training.json"
+OWN = ("checkpoints", "run.json", ".lock")  # one of these in a folder says that it is a run's
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,14 @@ class Progress:
     best_step: int | None = None
     best_loss: float | None = None
     worse_in_a_row: int = 0  # evaluations since the best one
+    heldout: dict[str, float] = field(default_factory=dict)  # the newest evaluation
 
-    def evaluated(self, loss: float) -> "Progress":
+    def evaluated(self, heldout: dict[str, float]) -> "Progress":
         """After an evaluation: a new best, or one more that was no better."""
-        if self.best_loss is None or loss < self.best_loss:
-            return replace(self, best_step=self.step, best_loss=loss, worse_in_a_row=0)
-        return replace(self, worse_in_a_row=self.worse_in_a_row + 1)
+        loss = heldout["loss"]
+        if math.isfinite(loss) and (self.best_loss is None or loss < self.best_loss):
+            return replace(self, best_step=self.step, best_loss=loss, worse_in_a_row=0, heldout=heldout)
+        return replace(self, worse_in_a_row=self.worse_in_a_row + 1, heldout=heldout)
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else trains here meanwhile; the lock goes with the process, however it ends."""
+        if self.path.is_dir() and any(self.path.iterdir()) and not any((self.path / own).exists() for own in OWN):
+            raise FolderError(f"{self.path} is not empty and holds no run; choose another folder with -o")
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
             lock = (self.path / ".lock").open("w")
@@ -77,7 +83,6 @@ class RunFolder:
                 raise TrainingError(
                     f"another run is training in {self.path}; wait for it or choose another -o"
                 ) from None
-            remove_remains(self.path)
             remove_remains(self.checkpoints)
             yield
 
@@ -89,13 +94,13 @@ class RunFolder:
             {**model, OPTIMIZER: encode_tensors(optimizer), STATE: encode_json(asdict(progress))},
         )
         for old in self.folders()[:-keep]:
-            if _step_of(old) != progress.best_step:
+            if step_of(old) != progress.best_step:
                 remove_folder(old)
         return folder
 
     def folders(self) -> list[Path]:
         """All checkpoints, the oldest first."""
-        return sorted((path for path in self.checkpoints.glob("step-*") if _step_of(path) >= 0), key=_step_of)
+        return sorted((path for path in self.checkpoints.glob("step-*") if step_of(path) >= 0), key=step_of)
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest good checkpoint, and a line about each damaged one that was passed over."""
@@ -105,7 +110,16 @@ class RunFolder:
                 return self.read(folder), notes
             except FolderError as error:
                 notes.append(f"passed over {folder}: {error}")
+                # Out of the way: it must not count as one of the newest.
+                aside = folder.with_name(f"damaged-{folder.name}")
+                remove_folder(aside)
+                folder.rename(aside)
         return None, notes
+
+    def newest_progress(self) -> Progress | None:
+        """Where the newest checkpoint stands; None without one."""
+        folders = self.folders()
+        return _progress(read_json(folders[-1] / STATE), folders[-1] / STATE) if folders else None
 
     def read(self, folder: Path) -> Checkpoint:
         """Verify and read a checkpoint."""
@@ -118,7 +132,7 @@ class RunFolder:
         )
 
 
-def _step_of(folder: Path) -> int:
+def step_of(folder: Path) -> int:
     match = re.fullmatch(r"step-(\d+)", folder.name)
     return int(match[1]) if match else -1
 

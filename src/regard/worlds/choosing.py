@@ -54,7 +54,7 @@ class Chooser(Draw):
             the = self.words.determiners["the"]
             whole = self.nominal(self.pick(noun.wholes), "place")
             return Nominal(the, noun, self.one_in(4), of=whole)
-        if noun.sayings and self.one_in(12):
+        if noun.sayings and self.one_in(20):
             nominal = self.nominal(noun, "head", verb)
             relative = self.relative(nominal)
             told = relative.predicate
@@ -90,7 +90,7 @@ class Chooser(Draw):
         noun = self.another(frame.subjects, taken)
         if not rich:
             return self.nominal(noun, role)
-        if self.one_in(12):
+        if self.one_in(20):
             second = self.another(frame.subjects, [*taken, noun])
             return Both(self.nominal(noun, "together"), self.nominal(second, "together"))
         return self.rich_nominal(noun, role, frame.verb)
@@ -103,7 +103,7 @@ class Chooser(Draw):
             return self.pronoun()
         noun, verb = self.combine(frame.objects), frame.verb
         if rich and not negated and "new" not in verb.flags and verb.preposition is None:
-            if len(frame.objects[0]) > 2 and self.one_in(12):
+            if len(frame.objects[0]) > 2 and self.one_in(20):
                 return self.both(noun, self.another(frame.objects[0], [noun]))
             if not verb.flags & {"vague", "give", "lay"}:
                 return self.rich_nominal(noun, "object", verb)

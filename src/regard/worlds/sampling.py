@@ -215,8 +215,8 @@ _FITS: dict[str, Callable[[Frame], bool]] = {
 }
 # Each kind as often as it stands here.
 _KINDS: tuple[Callable[[Chooser], Plan], ...] = (
-    *[_event] * 16,
-    *[_state] * 5,
+    *[_event] * 20,
+    *[_state] * 6,
     *[_location] * 2,
     *[_existence] * 2,
     *[_yes_or_no] * 3,
