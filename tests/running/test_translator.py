@@ -6,6 +6,8 @@ import torch
 
 import regard
 from regard.errors import InputError
+from regard.generation import generate
+from regard.generation.decode import Limits
 from regard.inspection.capture import watch
 from regard.running.scoring import alignment_error_rate, score_pairs
 from regard.worlds.sentences import sentences
@@ -19,25 +21,22 @@ def translator(trained):
 TEXTS = ["the boy eats bread", "we are eating", "the red house is small and the girl sings", "he sees the dog"]
 
 
+@torch.no_grad()
 @pytest.mark.parametrize("strategy", [regard.Greedy(), regard.Beam(3, n_best=3), regard.Sample(seed=2, top_k=5)])
 def test_an_alignment_is_what_the_search_saw(translator, strategy):
-    """The weights of a cached, step by step decoding of the same text, collected one by one, are the same."""
-    model, tokenizer = translator.model, translator.tokenizer
-    for answer in translator.run_all(TEXTS, strategy, alignment=True):
-        source = translator.task.encode([answer.source])
-        for found in answer.translations:
-            if found.alignment is None:
-                continue
-            written = tokenizer.encode(found.text)
-            if len(written) != len(found.alignment.weights):
-                continue  # an untrained model may write halves of characters, which no text brings back
-            state, token, rows = model.start(source), torch.tensor([tokenizer.begin]), []
-            for following in written:
-                with torch.no_grad(), watch(model, *model.alignment_taps) as seen:
-                    _, state = model.step(token, state)
+    """The weights of a cached, step by step decoding of the same tokens, collected one by one, are the same."""
+    model, begin = translator.model, translator.tokenizer.begin
+    for text in TEXTS:
+        source = translator.task.encode([text])
+        for found in generate(model, source, strategy, Limits([12]))[0]:
+            state, rows = model.start(source), []
+            for token in [begin, *found.tokens[:-1]]:
+                with watch(model, *model.alignment_taps) as seen:
+                    _, state = model.step(torch.tensor([token]), state)
                 rows.append(torch.stack([values[0][0] for values in seen.values()]).mean((0, 1))[0].numpy())
-                token = torch.tensor([following])
-            np.testing.assert_allclose(found.alignment.weights, np.stack(rows), atol=1e-5)
+            if found.tokens:
+                aligned = translator.align(source[0].tolist(), found.tokens)
+                np.testing.assert_allclose(aligned.weights, np.stack(rows), atol=1e-5)
 
 
 def test_answers_come_in_the_order_of_the_texts_and_equal_those_alone(translator):
