@@ -41,8 +41,8 @@ def test_seed_and_split_change_the_sentences() -> None:
 
 def test_sentences_are_the_same_in_every_process() -> None:
     """Pinned, so that neither Python's random hashes nor a new version can change the data unnoticed."""
-    assert sentence(7).source == "the brave farmers sell a plate but do not sell the computer"
-    assert sentence(7, split="heldout").source == "the man pushes a table and their cars"
+    assert sentence(7).source == "she is hungry today"
+    assert sentence(7, split="heldout").source == "he is sending their white flowers to the farmer"
 
 
 def test_unknown_split() -> None:

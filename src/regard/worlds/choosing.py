@@ -54,7 +54,7 @@ class Chooser(Draw):
             the = self.words.determiners["the"]
             whole = self.nominal(self.pick(noun.wholes), "place")
             return Nominal(the, noun, self.one_in(4), of=whole)
-        if noun.sayings and self.one_in(20):
+        if noun.sayings and self.one_in(30):
             nominal = self.nominal(noun, "head", verb)
             relative = self.relative(nominal)
             told = relative.predicate
@@ -136,7 +136,7 @@ class Chooser(Draw):
         """Where it is done, or with whom, or neither."""
         if "lay" in frame.verb.flags:
             return self.place(frame.spots)
-        if not frame.spots or not self.one_in(6):
+        if not frame.spots or not self.one_in(8):
             return None
         if frame.human and "along" in frame.verb.flags and self.one_in(3):
             friend = self.another(frame.subjects, (*_nouns(subject), *_nouns(object_)))

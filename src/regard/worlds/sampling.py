@@ -215,14 +215,14 @@ _FITS: dict[str, Callable[[Frame], bool]] = {
 }
 # Each kind as often as it stands here.
 _KINDS: tuple[Callable[[Chooser], Plan], ...] = (
-    *[_event] * 20,
-    *[_state] * 6,
-    *[_location] * 2,
-    *[_existence] * 2,
-    *[_yes_or_no] * 3,
-    *[_who] * 1,
-    *[_what] * 2,
-    *[_where] * 2,
+    *[_event] * 30,
+    *[_state] * 9,
+    *[_location] * 3,
+    *[_existence] * 3,
+    *[_yes_or_no] * 5,
+    *[_who] * 2,
+    *[_what] * 3,
+    *[_where] * 3,
     *[_shared] * 1,
     *[_pair] * 1,
     *[_because] * 1,
