@@ -47,6 +47,14 @@ def test_answers_come_in_the_order_of_the_texts_and_equal_those_alone(translator
         assert translator.run(text).text == answer.text
 
 
+def test_a_sample_depends_on_its_number_and_not_on_what_stands_beside_it(translator):
+    chance = regard.Sample(seed=4)
+    many = [TEXTS[number % 4] for number in range(100)]
+    answers = translator.run_all(many, chance)
+    assert translator.run_all(many[:3], chance)[2].text == answers[2].text
+    assert len({answers[number].text for number in range(0, 100, 4)}) > 1
+
+
 def test_rows_of_an_alignment_sum_to_one_and_name_their_tokens(translator):
     found = translator.run("the boy eats bread", alignment=True).alignment
     if found is not None:

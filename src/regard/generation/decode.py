@@ -33,10 +33,14 @@ class Generator(Protocol):
 
 @dataclass(frozen=True)
 class Limits:
-    """How much may be written: at most `longest[i]` tokens in row i, the end not counted; at least `shortest`."""
+    """How much may be written: at most `longest[i]` tokens in row i, the end not counted; at least `shortest`.
+
+    `numbers[i]` is what the caller calls row i, where rows were sorted or split into batches; chance goes by it.
+    """
 
     longest: Sequence[int]
     shortest: int = 0
+    numbers: Sequence[int] | None = None
 
 
 @dataclass(frozen=True)

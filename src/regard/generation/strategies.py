@@ -29,7 +29,7 @@ class Greedy:
 class Sample:
     """A token by chance: temperature < 1 sharpens, > 1 flattens; top_k and top_p leave out the unlikely tail.
 
-    Input i draws from its own stream (seed, i), so a row's text does not depend on the rows beside it.
+    Input i draws from its own stream (seed, i), so its text does not depend on the inputs beside it.
     """
 
     temperature: float = 1.0
@@ -50,12 +50,10 @@ class Sample:
             raise ConfigError(f"seed is {self.seed}, wanted 0 to 2**63 - 1")
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
-        streams: dict[int, np.random.Generator] = {}
+        names = limits.numbers or range(len(limits.longest))
+        streams = [np.random.Generator(np.random.Philox(key=[self.seed, name])) for name in names]
 
         def draw(logits: Tensor, numbers: list[int]) -> Tensor:
-            for number in numbers:
-                if number not in streams:
-                    streams[number] = np.random.Generator(np.random.Philox(key=[self.seed, number]))
             chances = torch.tensor([streams[number].random() for number in numbers], device=logits.device)
             return self.pick(logits, chances)
 

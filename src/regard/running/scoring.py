@@ -28,8 +28,8 @@ def score_folder(folder: Path, paths: Sequence[Path], strategy: Strategy, most: 
     translator = load(folder)
     if paths:
         bad = BadLines()
-        pairs = list(islice(read_pairs(paths, on_error="stop", report=bad, longest=DataConfig().longest), most))
-        return score_pairs(translator, pairs, strategy)
+        pairs = list(islice(read_pairs(paths, on_error="skip", report=bad, longest=DataConfig().longest), most))
+        return score_pairs(translator, pairs, strategy) | ({"bad_lines": bad.summary()} if bad.count else {})
     settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
     if "data" not in settings:
         raise DataError(

@@ -97,7 +97,7 @@ class Translator:
         for start in range(0, len(texts), BATCH):
             several = by_length[start : start + BATCH]
             source = self.task.encode([texts[i] for i in several])
-            limits = Limits(self.task.longest(source))
+            limits = Limits(self.task.longest(source), numbers=several)
             found = generate(self.model, source.to(self._device), strategy or Greedy(), limits)
             for i, row, hypotheses in zip(several, source.tolist(), found, strict=True):
                 ids = [number for number in row if number != self.tokenizer.padding]
