@@ -26,6 +26,7 @@ TINY = [
     "data.heldout=40",
     "training.batch_tokens=512",
     "training.evaluate_on=20",
+    "training.warmup=5",
 ]
 
 
@@ -81,7 +82,15 @@ def here(monkeypatch, capsys):
 def trained(tmp_path_factory, command):
     """A folder that `regard train translator` made on the built-in world."""
     folder = tmp_path_factory.mktemp("runs") / "tiny"
-    done = command("train", "translator", "-o", folder, "training.steps=30", "training.evaluate_every=15", *TINY)
+    done = command(
+        "train",
+        "translator",
+        "-o",
+        folder,
+        "training.steps=60",
+        "training.evaluate_every=15",
+        *TINY,
+    )
     assert done.returncode == 0, done.stderr
     return folder
 

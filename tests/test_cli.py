@@ -30,13 +30,13 @@ def test_train_leaves_a_model_folder_and_says_what_to_try(trained):
 
 
 def test_training_again_finds_it_trained(here, trained, tiny):
-    done = here("train", "translator", "-o", trained, "training.steps=30", "training.evaluate_every=15", *tiny)
+    done = here("train", "translator", "-o", trained, "training.steps=60", "training.evaluate_every=15", *tiny)
     assert done.returncode == 0
     assert "is trained already" in done.stderr
 
 
 def test_other_settings_in_the_same_folder_are_refused(here, trained, tiny):
-    done = here("train", "translator", "-o", trained, "training.steps=30", *tiny, "model.width=64")
+    done = here("train", "translator", "-o", trained, "training.steps=60", *tiny, "model.width=64")
     assert done.returncode == 2
     assert "was begun with model.width=32, now it is 64" in last_line(done)
 
@@ -46,9 +46,9 @@ def test_more_steps_go_on(command, trained, tiny, tmp_path):
 
     folder = tmp_path / "longer"
     shutil.copytree(trained, folder)
-    done = command("train", "translator", "-o", folder, "training.steps=32", *tiny, "--json")
+    done = command("train", "translator", "-o", folder, "training.steps=62", *tiny, "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["step"] == 32
+    assert json.loads(done.stdout)["step"] == 62
     assert "going on from" in done.stderr
 
 

@@ -115,8 +115,9 @@ def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str) 
         parameter.requires_grad_(True)
 
 
-def encode_tensors(tensors: Mapping[str, Tensor]) -> bytes:
-    return safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+def encode_tensors(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    return safetensors.torch.save(plain, metadata)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -32,7 +32,12 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, as `regard train` makes it.")]
+ModelFolder = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model folder: ours, Hugging Face's, or a name on its hub.")
+]
+Beam = Annotated[
+    int | None, typer.Option(help="Texts kept side by side; 1 is greedy.", show_default="the model's own: mostly 1")
+]
 
 
 @app.callback()
@@ -111,8 +116,8 @@ def run(
     inputs: Annotated[
         list[str] | None, typer.Argument(metavar="[INPUT]...", help="Texts; none: lines of stdin.")
     ] = None,
-    beam: Annotated[int, typer.Option(help="Texts kept side by side; 1 is greedy.")] = 1,
-    length_penalty: Annotated[float, typer.Option(help="Rank by log probability / length ** this.")] = 1.0,
+    beam: Beam = None,
+    length_penalty: Annotated[float, typer.Option(help="With --beam: rank by log probability / length ** this.")] = 1.0,
     n_best: Annotated[int, typer.Option(help="How many of the beam to show.")] = 1,
     sample: Annotated[bool, typer.Option("--sample", help="Draw by chance instead.")] = False,
     temperature: Annotated[float, typer.Option(help="With --sample: below 1 sharper, above 1 flatter.")] = 1.0,
@@ -131,6 +136,8 @@ def run(
 
     `regard run runs/demo --beam 4 --n-best 4 "the red house is small"`
 
+    `regard run path/to/opus-mt-en-es "The agreement was signed in August."`
+
     `regard run runs/demo < sentences.txt > translations.txt`
     """
     strategy = _strategy(beam, length_penalty, n_best, sample, temperature, top_k, top_p, seed)
@@ -145,6 +152,8 @@ def run(
             raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
     runtime.prepare()
     translator = regard.load(model)
+    for note in translator.notes:
+        _note(note)
     answers = iter(
         translator.run_all([text for text in texts if text], strategy, alignment=alignment or bool(output) or as_json)
     )
@@ -164,30 +173,117 @@ def run(
 def evaluate(
     model: ModelFolder,
     data: Annotated[
-        list[Path] | None, typer.Argument(metavar="[DATA]...", help="Pairs; none: what the run held out.")
+        list[Path] | None,
+        typer.Argument(metavar="[MODEL]... [DATA]...", help="More folders; pairs, or none: what was held out."),
     ] = None,
-    beam: Annotated[int, typer.Option(help="Texts kept side by side; 1 is greedy.")] = 1,
+    beam: Beam = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=2, help="Sample so many times instead; mean and deviation are shown.")
+    ] = None,
     most: Annotated[int | None, typer.Option(min=1, help="Only the first so many pairs.")] = None,
+    gold: Annotated[Path | None, typer.Option(help="Gold word alignments of DATA, a line a pair: 0-0 1-2 2?3.")] = None,
+    alignments: Annotated[
+        Path | None, typer.Option(help="Write the model's word alignments there, in Pharaoh's format.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score a model: loss, perplexity, exact match, BLEU and chrF with their signatures, alignment error rate.
+    """Score a model: BLEU and chrF with their signatures, perplexity, exact match, by length, alignment error rate.
+
+    Teacher-forced scores are given the true words before each word; the gap to those on the model's own words is what
+    its own mistakes cost it. Several models (one recipe, other seeds) give mean and standard deviation.
 
     Examples:
 
     `regard evaluate runs/demo`
 
-    `regard evaluate runs/mine test.tsv --beam 4`
+    `regard evaluate runs/mine test.tsv --beam 4 --alignments test.pharaoh`
+
+    `regard evaluate runs/seed-1 runs/seed-2 runs/seed-3 test.tsv`
     """
     from regard import runtime
-    from regard.running.scoring import score_folder
+    from regard.generation import Sample
+    from regard.running.scoring import score_folders
 
+    if seeds is not None and beam is not None:
+        raise ConfigError(f"--seeds {seeds} samples, --beam {beam} searches; give one")
     runtime.prepare()
-    scores = score_folder(model, data or [], _strategy(beam), most)
+    folders = [model, *(path for path in data or [] if path.is_dir())]
+    paths = [path for path in data or [] if not path.is_dir()]
+    strategies = [_strategy(beam)] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
+    if alignments is not None and len(folders) * len(strategies) > 1:
+        raise ConfigError(f"--alignments {alignments} is of one model and no --seeds")
+    scores = score_folders(folders, paths, strategies, most=most, gold=gold, alignments=alignments)
     if as_json:
         _print_json(scores)
     else:
-        for name, value in scores.items():
-            print(f"{name:<24}{value:.4f}" if isinstance(value, float) else f"{name:<24}{value}")
+        _show_scores(scores)
+
+
+@app.command()
+def check(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A model folder, or a .py file whose subject() gives a Subject.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Hold a model against the laws: causality, padding, batch = single, cached = uncached, and so on.
+
+    Prints the largest deviation each law found, and exits with 1 when one is broken. A module of your own needs ten
+    lines around it; `python -c "import regard.evaluation.laws as l; help(l)"` shows them.
+
+    Examples:
+
+    `regard check runs/demo`
+
+    `regard check mine.py`
+    """
+    from regard import runtime
+    from regard.running.checking import check_model
+
+    runtime.prepare()
+    findings = []
+    for finding in check_model(model):
+        findings.append(finding)
+        if not as_json:
+            print(finding, flush=True)
+    broken = [finding.law.name for finding in findings if finding.holds is False]
+    if as_json:
+        _print_json(
+            [
+                {
+                    "law": finding.law.name,
+                    "holds": finding.holds,
+                    "deviation": finding.deviation,
+                    "bound": finding.law.bound,
+                    "at_least": finding.law.at_least,
+                    "left_out": finding.why,
+                }
+                for finding in findings
+            ]
+        )
+    if broken:
+        _note(f"broken: {', '.join(broken)}")
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    model: ModelFolder,
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to make.")],
+    to: Annotated[str, typer.Option("--to", help="The format: huggingface.")] = "huggingface",
+    as_json: AsJson = False,
+) -> None:
+    """Write a model for other programs: a folder that `transformers` opens and CTranslate2 converts.
+
+    Example: `regard export runs/mine out/ --to huggingface`
+    """
+    from regard.running.exporting import export_folder
+
+    written = export_folder(model, output, to)
+    if as_json:
+        _print_json({"folder": str(output), "files": written})
+    else:
+        print(f"{output}: {', '.join(written)}")
 
 
 @app.command()
@@ -294,7 +390,7 @@ def _checked(texts: list[str]) -> list[str]:
 
 
 def _strategy(
-    beam: int,
+    beam: int | None,
     length_penalty: float = 1.0,
     n_best: int = 1,
     sample: bool = False,
@@ -302,10 +398,11 @@ def _strategy(
     top_k: int | None = None,
     top_p: float = 1.0,
     seed: int = 0,
-) -> "Strategy":
+) -> "Strategy | None":
+    """What the options ask for; None: whatever the model does by itself."""
     from regard.generation import Beam, Greedy, Sample
 
-    if sample and beam != 1:
+    if sample and beam not in (None, 1):
         raise ConfigError(f"--sample and --beam {beam} are two ways to choose; give one")
     if sample and n_best != 1:
         raise ConfigError(f"--n-best {n_best} is of a beam; --sample draws one text")
@@ -313,6 +410,10 @@ def _strategy(
         raise ConfigError("--temperature, --top-k, --top-p and --seed belong to --sample; add it")
     if sample:
         return Sample(temperature, top_k, top_p, seed)
+    if beam is None:
+        if (length_penalty, n_best) != (1.0, 1):
+            raise ConfigError("--length-penalty and --n-best belong to --beam; add it")
+        return None
     return Greedy() if beam == 1 and n_best == 1 else Beam(beam, length_penalty, n_best)
 
 
@@ -327,6 +428,20 @@ def _show(answer: "Answer", alignment: bool) -> None:
         if alignment and translation.alignment is not None:
             found = translation.alignment
             Console().print(terminal_heat_map(found.words, found.target_words, found.source_words))
+
+
+def _show_scores(scores: dict[str, Any]) -> None:
+    deviation = scores.get("deviation", {})
+    for name, value in scores.items():
+        if name == "by_length":
+            print("by source words")
+            for row in value:
+                numbers = "  ".join(f"{key} {number:.4g}" for key, number in row.items() if key != "source_words")
+                print(f"  {row['source_words']:<8}{numbers}")
+        elif isinstance(value, float):
+            print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
+        elif name != "deviation":
+            print(f"{name:<26}{value}")
 
 
 def _save_picture(answer: "Answer", path: Path) -> None:

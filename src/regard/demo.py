@@ -16,7 +16,7 @@ from regard.inspection.pictures import save_heat_map, terminal_heat_map
 from regard.progress import follow
 from regard.recipes.run import train_recipe
 from regard.running import load
-from regard.running.scoring import score_folder
+from regard.running.scoring import score_folders
 from regard.worlds.sentences import sentences
 
 LECTURE = "we are eating bread"
@@ -49,7 +49,7 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
     console.print(terminal_heat_map(found.words, found.target_words, found.source_words))
     picture = folder / PICTURE
     save_heat_map(found.words, found.target_words, found.source_words, picture)
-    scores = score_folder(folder, [], Greedy())
+    scores = score_folders([folder], [], [Greedy()])
     console.print(
         f"\nOn {scores['pairs']:,} held-out sentences: [bold]{scores['exact_match']:.1%}[/bold] exactly right, "
         f"BLEU {scores['bleu']:.1f}, alignment error rate {scores['alignment_error_rate']:.3f}."

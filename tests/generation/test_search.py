@@ -14,7 +14,7 @@ from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation.beam import top
 from regard.generation.decode import Limits
 
-END = 2
+PADDING, END = 0, 2
 
 
 class Chain:
@@ -22,7 +22,7 @@ class Chain:
 
     def __init__(self, logits):
         self.logits = logits
-        self.config = SimpleNamespace(symbols=SimpleNamespace(end=END))
+        self.config = SimpleNamespace(symbols=SimpleNamespace(padding=PADDING, end=END))
 
     def start(self, inputs):
         return State(inputs)
@@ -49,7 +49,7 @@ def all_texts(model, first, longest):
     """Every text with its log probability: those that end, and those cut off at the limit."""
     log = model.logits.log_softmax(-1)
     for length in range(longest + 1):
-        for tokens in itertools.product([t for t in range(len(log)) if t != END], repeat=length):
+        for tokens in itertools.product([t for t in range(len(log)) if t not in (PADDING, END)], repeat=length):
             total = sum(log[a, b].item() for a, b in itertools.pairwise([first, *tokens]))
             if length < longest:
                 yield list(tokens), total + log[([first, *tokens])[-1], END].item(), length + 1
@@ -90,10 +90,23 @@ def test_greedy_takes_the_likeliest_and_stops_at_end_or_limit(seed):
     model = chain(seed)
     ((found,),) = generate(model, torch.tensor([1]), Greedy(), Limits([7]))
     token, wanted = 1, []
-    while len(wanted) < 7 and (token := int(model.logits[token].argmax())) != END:
+    words = model.logits.index_fill(1, torch.tensor([PADDING]), -torch.inf)  # padding is never written
+    while len(wanted) < 7 and (token := int(words[token].argmax())) != END:
         wanted.append(token)
     assert found.tokens == wanted
     assert found.ended == (len(wanted) < 7)
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(3)])
+def test_a_closed_text_is_given_the_end_for_nothing(strategy):
+    model = chain(0)
+    model.logits[:, END] = -50.0
+    ((cut, *_),) = generate(model, torch.tensor([1]), strategy, Limits([5]))
+    ((closed, *_),) = generate(model, torch.tensor([1]), strategy, Limits([5], closed=True))
+    assert (cut.tokens, cut.ended, closed.ended) == (closed.tokens, False, True)
+    assert closed.log_probability == pytest.approx(cut.log_probability)
+    if isinstance(strategy, Beam):  # one more token to share the same log probability
+        assert closed.score == pytest.approx(cut.score * 5 / 6)
 
 
 def test_the_end_waits_for_the_shortest_length():

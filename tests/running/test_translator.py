@@ -9,8 +9,6 @@ from regard.errors import InputError
 from regard.generation import generate
 from regard.generation.decode import Limits
 from regard.inspection.capture import watch
-from regard.running.scoring import alignment_error_rate, score_pairs
-from regard.worlds.sentences import sentences
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +82,3 @@ def test_no_words_are_refused(translator):
 @pytest.mark.parametrize("text", ["</s>", "<pad><s>", "\x00\x01", "👩‍👩‍👧", "a" * 3000, "ñ" * 50, "  spaces  ", "\n"])
 def test_hostile_text_is_just_text(translator, text):
     assert isinstance(translator.run(text).text, str)
-
-
-def test_scores_are_computed_over_all_pairs(translator):
-    pairs = [(pair.source, pair.target) for pair in sentences(20, split="heldout")]
-    scores = score_pairs(translator, pairs, regard.Greedy())
-    assert scores["pairs"] == 20
-    assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]))
-    assert 0 <= alignment_error_rate(translator, sentences(5, split="heldout")) <= 1

@@ -7,21 +7,22 @@ leave the batch.
 """
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from regard.generation.decode import Generator, Hypothesis, Limits
+from regard.generation.decode import Generator, Hypothesis, Limits, forbid
 
 
 def beam_search(
     model: Generator, inputs: Any, limits: Limits, *, width: int, length_penalty: float
 ) -> list[list[Hypothesis]]:
     """For each sentence up to `width` hypotheses, the best first."""
-    end = model.config.symbols.end
+    symbols = model.config.symbols
     state = model.start(inputs)
-    sentences = [Finished(width, length_penalty) for _ in state.first]
+    sentences = [Finished(width, length_penalty, symbols.end) for _ in state.first]
     numbers = list(range(len(sentences)))  # which input each sentence of the batch is
     rows = torch.arange(len(numbers), device=state.first.device)[:, None].expand(-1, width)
     tokens = state.first.repeat_interleave(width)
@@ -32,21 +33,24 @@ def beam_search(
     step = 0
     while numbers:
         logits, state = model.step(tokens, state)
-        if step < limits.shortest:
-            logits[:, end] = -torch.inf
-        best = best_continuations(logits, totals, 2 * width)
+        all_of_it = logits.logsumexp(-1)
+        forbid(logits, symbols, end=step < limits.shortest)
+        best = best_continuations(logits, all_of_it, totals, 2 * width)
         texts = torch.cat(
             [_take(written, best.beams), best.tokens[..., None]], dim=-1
         )  # (sentences, 2 width, step + 1)
         staying = []
         for place, number in enumerate(numbers):
             last = step + 1 == limits.longest[number]
-            sentences[number].take(best.totals[place], texts[place], end, last=last)
-            if not last and not sentences[number].done(best, place, end, step + 1):
+            sentence = sentences[number]
+            sentence.take(best.totals[place], texts[place], cut=last and not limits.closed)
+            if last and limits.closed:
+                sentence.close(best.totals[place], texts[place])
+            if not last and not sentence.done(best, place, step + 1):
                 staying.append(place)
         if not staying:
             break
-        run_on = _first_running(best.tokens, end, width)  # (sentences, width) places among the candidates
+        run_on = _first_running(best.tokens, symbols.end, width)  # (sentences, width) places among the candidates
         kept = torch.tensor(staying, device=tokens.device)
         rows = (best.beams.gather(1, run_on) + torch.arange(len(numbers), device=tokens.device)[:, None] * width)[kept]
         state.reorder(rows)
@@ -67,11 +71,12 @@ class Continuations:
     tokens: Tensor  # with which token
 
 
-def best_continuations(logits: Tensor, totals: Tensor, count: int) -> Continuations:
-    """The `count` best of all beams' continuations, from logits (sentences * width, V) and totals so far."""
+def best_continuations(logits: Tensor, all_of_it: Tensor, totals: Tensor, count: int) -> Continuations:
+    """The `count` best of all beams' continuations, from logits (sentences * width, V), what the exponentials of a row
+    sum up to (its logarithm), and totals so far."""
     sentences, width = totals.shape
     likely, tokens = top(logits, min(count, logits.shape[-1]))  # no beam gives more than `count` of them
-    likely = likely - logits.logsumexp(-1, keepdim=True)
+    likely = likely - all_of_it[:, None]
     candidates = (totals[..., None] + likely.view(sentences, width, -1)).flatten(1)
     best, place = candidates.topk(min(count, candidates.shape[-1]), dim=-1)
     each = likely.shape[-1]
@@ -96,22 +101,33 @@ class Finished:
 
     width: int
     length_penalty: float
+    end: int
     found: list[Hypothesis] = field(default_factory=list)
 
-    def take(self, totals: Tensor, texts: Tensor, end: int, *, last: bool) -> None:
-        """Keep those of the first `width` candidates that end here, or all of them where the limit is reached."""
+    def take(self, totals: Tensor, texts: Tensor, *, cut: bool) -> None:
+        """Keep those of the first `width` candidates that end here, or all of them where they are cut off."""
         for total, text in zip(totals[: self.width].tolist(), texts[: self.width].tolist(), strict=True):
-            ended = text[-1] == end
-            if (ended or last) and total > -torch.inf:
-                score = total / len(text) ** self.length_penalty
-                self.found.append(Hypothesis(text[:-1] if ended else text, total, score, ended))
+            ended = text[-1] == self.end
+            if ended or cut:
+                self._keep(text[:-1] if ended else text, total, len(text), ended)
         self.found = self.ranked()[: self.width]
 
-    def done(self, best: Continuations, place: int, end: int, length: int) -> bool:
+    def close(self, totals: Tensor, texts: Tensor) -> None:
+        """Keep the first `width` candidates that run on, each with the end behind it for nothing."""
+        running = (pair for pair in zip(totals.tolist(), texts.tolist(), strict=True) if pair[1][-1] != self.end)
+        for total, text in islice(running, self.width):
+            self._keep(text, total, len(text) + 1, True)
+        self.found = self.ranked()[: self.width]
+
+    def _keep(self, tokens: list[int], total: float, length: int, ended: bool) -> None:
+        if total > -torch.inf:
+            self.found.append(Hypothesis(tokens, total, total / length**self.length_penalty, ended))
+
+    def done(self, best: Continuations, place: int, length: int) -> bool:
         """No running text, at its present length, would come among the finished ones."""
         if len(self.found) < self.width:
             return False
-        running = best.totals[place][best.tokens[place] != end]
+        running = best.totals[place][best.tokens[place] != self.end]
         return len(running) == 0 or running[0].item() / length**self.length_penalty <= self.found[-1].score
 
     def ranked(self) -> list[Hypothesis]:

@@ -24,7 +24,7 @@ class State(Protocol):
 class Generator(Protocol):
     """A model that can write."""
 
-    config: Any  # its `symbols` name the end
+    config: Any  # its `symbols` name the end, and padding, which is never written
 
     def start(self, inputs: Any) -> Any: ...
 
@@ -35,12 +35,14 @@ class Generator(Protocol):
 class Limits:
     """How much may be written: at most `longest[i]` tokens in row i, the end not counted; at least `shortest`.
 
-    `numbers[i]` is what the caller calls row i, where rows were sorted or split into batches; chance goes by it.
+    `numbers[i]` is what the caller calls row i, where rows were sorted or split into batches; chance goes by it. A
+    text that reaches its limit is cut off there; with `closed` it is given the end for nothing, as Marian does.
     """
 
     longest: Sequence[int]
     shortest: int = 0
     numbers: Sequence[int] | None = None
+    closed: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,16 @@ def generate(model: Generator, inputs: Any, strategy: Strategy, limits: Limits) 
 Choice = Callable[[Tensor, list[int]], Tensor]
 
 
+def forbid(logits: Tensor, symbols: Any, *, end: bool) -> None:
+    """What may not be written gets -inf, in place: padding always, the end where the text is too short."""
+    logits[:, symbols.padding] = -torch.inf
+    if end:
+        logits[:, symbols.end] = -torch.inf
+
+
 def write(model: Generator, inputs: Any, limits: Limits, choose: Choice) -> list[list[Hypothesis]]:
     """Write all rows side by side, a token each a step; a row that is done leaves the batch."""
-    end = model.config.symbols.end
+    symbols = model.config.symbols
     state = model.start(inputs)
     tokens = state.first
     texts: list[list[int]] = [[] for _ in tokens]
@@ -82,18 +91,20 @@ def write(model: Generator, inputs: Any, limits: Limits, choose: Choice) -> list
     step = 0
     while numbers:
         logits, state = model.step(tokens, state)
-        if step < limits.shortest:
-            logits[:, end] = -torch.inf
+        all_of_it = logits.logsumexp(-1)
+        forbid(logits, symbols, end=step < limits.shortest)
         tokens = choose(logits, numbers)
-        gains = logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(-1)
+        gains = logits.gather(1, tokens[:, None])[:, 0] - all_of_it
         staying = []
         for row, (number, token, gain) in enumerate(zip(numbers, tokens.tolist(), gains.tolist(), strict=True)):
             totals[number] += gain
-            ended[number] = token == end
+            ended[number] = token == symbols.end
             if not ended[number]:
                 texts[number].append(token)
                 if len(texts[number]) < limits.longest[number]:
                     staying.append(row)
+                else:
+                    ended[number] = limits.closed
         if len(staying) < len(numbers):
             rows = torch.tensor(staying, dtype=torch.long, device=tokens.device)
             state.reorder(rows)

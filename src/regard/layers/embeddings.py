@@ -1,6 +1,7 @@
 """Words as vectors, and vectors back to words with the same table."""
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -11,17 +12,35 @@ class Embedding(nn.Module):
     """A table (V, D): `forward` looks ids up, `logits` compares words with every row (Press & Wolf 2017).
 
     Rows start with deviation 1/√D. Scaled by √D they enter the model with variance 1, as the positions do; unscaled
-    they give logits of variance 1 for words of variance 1. One table serves both ends (Vaswani 2017, 3.4).
+    they give logits of variance 1 for words of variance 1. One table serves both ends (Vaswani 2017, 3.4). The row of
+    padding starts at zero and does not learn: it is no word.
     """
 
-    def __init__(self, vocabulary: int, width: int, *, scaled: bool = True) -> None:
+    def __init__(self, vocabulary: int, width: int, *, padding: int, scaled: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
+        self.padding = padding
         self.scale = math.sqrt(width) if scaled else 1.0
-        nn.init.normal_(self.weight, std=width**-0.5)
+        if not self.weight.is_meta:  # chance on the meta device loads torch's compiler, which takes two seconds
+            nn.init.normal_(self.weight, std=width**-0.5)
+            with torch.no_grad():
+                self.weight[padding] = 0.0
 
     def forward(self, ids: Tensor) -> Tensor:
-        return F.embedding(ids, self.weight) * self.scale
+        return F.embedding(ids, self.weight, self.padding) * self.scale
 
     def logits(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
-        return F.linear(words, self.weight, bias)
+        return F.linear(words, _Pinned.apply(self.weight, self.padding), bias)
+
+
+class _Pinned(torch.autograd.Function):
+    """The table as it is; on the way back one of its rows gets no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, row: int) -> Tensor:
+        ctx.row = row
+        return weight.view_as(weight)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient.index_fill(0, gradient.new_tensor([ctx.row], dtype=torch.long), 0.0), None

@@ -7,7 +7,6 @@ form, which has weights to show. `regard.inspection.capture` does the watching.
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 
 Watcher = Callable[[Tensor], Tensor | None]
@@ -27,14 +26,8 @@ class Tap(nn.Module):
     def forward(self, value: Tensor) -> Tensor:
         if self.watcher is None:
             return value
-        return _report(self.watcher, value)
-
-
-# A watcher is any Python function: the compiler steps around it and compiles what lies on both sides.
-@torch.compiler.disable
-def _report(watcher: Watcher, value: Tensor) -> Tensor:
-    answer = watcher(value)
-    return value if answer is None else answer
+        answer = self.watcher(value)  # any Python function: a compiler traces it, or steps around what it cannot trace
+        return value if answer is None else answer
 
 
 def taps(model: nn.Module) -> dict[str, Tap]:

@@ -1,5 +1,6 @@
 """Word alignments: from tokens to words, from weights to links, and their error rate."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -56,5 +57,17 @@ def count_errors(found: Iterable[Link], sure: Iterable[Link], possible: Iterable
 
 
 def pharaoh(found: Iterable[Link]) -> str:
-    """Links in Pharaoh's format, "0-0 1-2": source word, target word."""
+    """Links in Pharaoh's format, "0-0 1-2": source word, target word, counted between spaces."""
     return " ".join(f"{source}-{target}" for source, target in sorted(found))
+
+
+def parse_pharaoh(line: str) -> tuple[frozenset[Link], frozenset[Link]]:
+    """Sure links ("0-0") and possible ones ("1?2" or "1p2") of a line; ValueError says what is wrong."""
+    sure: set[Link] = set()
+    possible: set[Link] = set()
+    for word in line.split():
+        match = re.fullmatch(r"(\d+)([-?p])(\d+)", word)
+        if match is None:
+            raise ValueError(f"{word!r} is no link")
+        (sure if match[2] == "-" else possible).add((int(match[1]), int(match[3])))
+    return frozenset(sure), frozenset(possible)

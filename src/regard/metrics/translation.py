@@ -1,9 +1,18 @@
-"""How good translations are: exact match, and BLEU and chrF as sacrebleu computes them."""
+"""How good translations are: exact match, BLEU and chrF.
 
+`Tally` counts pair by pair and keeps nothing but the counts, so a test set may be of any size; its BLEU is sacrebleu's
+own arithmetic over sacrebleu's own counts, and its chrF is tested equal to sacrebleu's.
+"""
+
+from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from sacrebleu.metrics import BLEU, CHRF
+
+ORDER = 6  # chrF's longest n-gram of characters
+BETA = 2  # how much more recall counts than precision
 
 
 class Score(NamedTuple):
@@ -13,22 +22,82 @@ class Score(NamedTuple):
     signature: str
 
 
-def exact_match(predictions: Sequence[str], references: Sequence[str]) -> float:
-    """The share of predictions that equal their reference to the letter, white space aside."""
-    assert len(predictions) == len(references) > 0
-    same = sum(p.split() == r.split() for p, r in zip(predictions, references, strict=True))
-    return same / len(references)
+class Tally:
+    """Scores of a corpus that comes pair by pair."""
+
+    def __init__(self) -> None:
+        self.pairs = 0
+        self._same = 0
+        self._bleu: Counter[str] = Counter()
+        self._chrf: Counter[str] = Counter()
+
+    def add(self, prediction: str, reference: str) -> None:
+        self.pairs += 1
+        self._same += prediction.split() == reference.split()
+        found = BLEU(effective_order=True).sentence_score(prediction, [reference])
+        self._bleu.update({"system": found.sys_len, "reference": found.ref_len})
+        for order, (correct, total) in enumerate(zip(found.counts, found.totals, strict=True), 1):
+            self._bleu.update({f"correct {order}": correct, f"total {order}": total})
+        self._chrf.update(_characters(prediction, reference))
+
+    @property
+    def exact_match(self) -> float:
+        """The share of predictions that equal their reference to the letter, white space aside."""
+        return self._same / self.pairs
+
+    @property
+    def bleu(self) -> Score:
+        """Corpus BLEU, 0 to 100."""
+        counts = self._bleu
+        found = BLEU.compute_bleu(
+            correct=[counts[f"correct {order}"] for order in range(1, 5)],
+            total=[counts[f"total {order}"] for order in range(1, 5)],
+            sys_len=counts["system"],
+            ref_len=counts["reference"],
+            smooth_method="exp",
+        )
+        return Score(found.score, _signature(BLEU))
+
+    @property
+    def chrf(self) -> Score:
+        """Corpus chrF, 0 to 100: the F-score of 1- to 6-grams' mean precision and mean recall (Popović 2015)."""
+        counts = self._chrf
+        orders = [n for n in range(1, ORDER + 1) if counts[f"prediction {n}"] and counts[f"reference {n}"]]
+        precision, recall = (
+            sum(counts[f"match {n}"] / counts[f"{side} {n}"] for n in orders) / max(1, len(orders))
+            for side in ("prediction", "reference")
+        )
+        below = BETA**2 * precision + recall
+        value = 100 * (1 + BETA**2) * precision * recall / below if below else 0.0
+        return Score(value, _signature(CHRF))
 
 
-def bleu(predictions: Sequence[str], references: Sequence[str]) -> Score:
-    """Corpus BLEU, 0 to 100."""
-    metric = BLEU()
-    value = metric.corpus_score(list(predictions), [list(references)]).score
-    return Score(value, str(metric.get_signature()))
+def tally(predictions: Sequence[str], references: Sequence[str]) -> Tally:
+    """The scores of a corpus that is there as a whole."""
+    found = Tally()
+    for prediction, reference in zip(predictions, references, strict=True):
+        found.add(prediction, reference)
+    return found
 
 
-def chrf(predictions: Sequence[str], references: Sequence[str]) -> Score:
-    """Corpus chrF, 0 to 100."""
-    metric = CHRF()
-    value = metric.corpus_score(list(predictions), [list(references)]).score
-    return Score(value, str(metric.get_signature()))
+def _characters(prediction: str, reference: str) -> dict[str, int]:
+    """chrF's counts of one pair, for each n: n-grams here, there, and in both; white space is left out."""
+    one, other = "".join(prediction.split()), "".join(reference.split())
+    counts = {}
+    for n in range(1, ORDER + 1):
+        here, there = _ngrams(one, n), _ngrams(other, n)
+        counts[f"prediction {n}"] = here.total() if there else 0
+        counts[f"reference {n}"] = there.total()
+        counts[f"match {n}"] = (here & there).total()
+    return counts
+
+
+def _ngrams(text: str, n: int) -> Counter[str]:
+    return Counter(text[start : start + n] for start in range(len(text) - n + 1))
+
+
+@cache
+def _signature(kind: type[BLEU] | type[CHRF]) -> str:
+    metric = kind()
+    metric.corpus_score(["a"], [["a"]])  # a signature tells the number of references, known once it has scored
+    return str(metric.get_signature())

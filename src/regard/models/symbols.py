@@ -9,5 +9,5 @@ class Symbols(Facts):
     """Ids that are not words."""
 
     padding: int = Field(0, ge=0, description="fills short rows; nothing ever looks at it")
-    begin: int = Field(1, ge=0, description="what the decoder is given first")
+    begin: int = Field(1, ge=0, description="what the decoder is given first; padding, where it begins with nothing")
     end: int = Field(2, ge=0, description="closes a source and ends a target")

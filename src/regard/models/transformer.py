@@ -34,6 +34,10 @@ class TransformerConfig(Facts):
     vocabulary: int = Field(
         37_000, ge=4, description="ids the shared table has; a new tokenizer is trained to this size"
     )
+    target_vocabulary: int | None = Field(None, ge=4, description="ids of the target's own table, where it has one")
+    tied: bool = Field(True, description="the target's table is also the output layer")
+    scaled: bool = Field(True, description="embeddings times √D on their way in")
+    output_bias: bool = Field(False, description="a fixed bias on the logits, as some Marian models have")
     width: int = Field(512, ge=1, description="D, the length of every word vector")
     heads: int = Field(8, ge=1, description="H, attentions side by side")
     layers: int = Field(6, ge=1, description="blocks in the encoder and in the decoder")
@@ -42,13 +46,17 @@ class TransformerConfig(Facts):
     activation: Literal["relu", "swish", "gelu"] = "relu"
     dropout: float = Field(0.1, ge=0, lt=1)
     norm: Literal["post", "pre"] = Field("post", description="layer norm after each residual (the paper) or before")
+    quiet_start: bool = Field(False, description="a fresh block hands its words through: its last matrices are zero")
     positions: Literal["sinusoidal", "halves", "learned"] = "sinusoidal"
     join: Literal["added", "concatenated"] = Field("added", description="how positions come to the words")
     longest: int = Field(1024, ge=1, description="positions in the table; learned ones end there")
     symbols: Symbols = Symbols()
 
     @model_validator(mode="after")
-    def _heads_divide_width(self) -> Self:
+    def _fits_together(self) -> Self:
+        least = min(self.vocabulary, self.target_vocabulary or self.vocabulary)
+        if max(self.symbols.padding, self.symbols.begin, self.symbols.end) >= least:
+            raise ConfigError(f"model.symbols are {self.symbols}, but there are only {least} ids")
         if self.width % self.heads:
             raise ConfigError(
                 f"model.width={self.width} does not divide into model.heads={self.heads}; "
@@ -69,10 +77,19 @@ SIZES = {
 class Transformer(nn.Module):
     """`model(source, target)` gives logits (B, T, V): at each place, for the token that comes next."""
 
+    output_bias: Tensor | None
+
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = Embedding(config.vocabulary, config.width)
+        padding = config.symbols.padding
+        targets = config.target_vocabulary or config.vocabulary
+        self.embedding = Embedding(config.vocabulary, config.width, padding=padding, scaled=config.scaled)
+        if config.target_vocabulary:
+            self.target_embedding = Embedding(targets, config.width, padding=padding, scaled=config.scaled)
+        if not config.tied:
+            self.output = Embedding(targets, config.width, padding=padding)
+        self.register_buffer("output_bias", torch.zeros(targets) if config.output_bias else None)
         if config.positions == "learned":
             self.positions: nn.Module = LearnedPositions(config.longest, config.width)
         else:
@@ -85,6 +102,8 @@ class Transformer(nn.Module):
 
     def reset_parameters(self) -> None:
         """Xavier for matrices, zero for biases; the embedding has its own start."""
+        if self.embedding.weight.is_meta:  # weights come from elsewhere
+            return
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -92,6 +111,12 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
             elif isinstance(module, LearnedPositions):
                 nn.init.normal_(module.table, std=self.config.width**-0.5)
+        if self.config.quiet_start:
+            for module in self.modules():
+                if isinstance(module, MultiHeadAttention):
+                    nn.init.zeros_(module.output.weight)
+                elif isinstance(module, FeedForward):
+                    nn.init.zeros_(module.contract.weight)
 
     def forward(
         self,
@@ -111,15 +136,15 @@ class Transformer(nn.Module):
             source_mask = masks.same_segment(source_segments, source_segments)
             memory_mask = masks.same_segment(target_segments, source_segments)
             target_mask = masks.same_segment(target_segments, target_segments)
-        memory = self.encoder(self._embed(source, segments=source_segments), source_mask)
-        words = self._embed(target, segments=target_segments)
+        memory = self.encoder(self._embed(self.embedding, source, segments=source_segments), source_mask)
+        words = self._embed(self._target_table, target, segments=target_segments)
         words = self.decoder(words, self.decoder.remember(memory), memory_mask, target_mask)
-        return self.embedding.logits(words)
+        return self._logits(words)
 
     def start(self, source: Tensor) -> "TransformerState":
         """Read the source (B, S) once; what `step` needs from then on."""
         mask = masks.padding(source, self.config.symbols.padding)
-        memory = self.encoder(self._embed(source), mask)
+        memory = self.encoder(self._embed(self.embedding, source), mask)
         return TransformerState(
             first=source.new_full((len(source),), self.config.symbols.begin),
             memory=self.decoder.remember(memory),
@@ -129,15 +154,23 @@ class Transformer(nn.Module):
 
     def step(self, tokens: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
-        words = self._embed(tokens[:, None], start=state.caches[0].length)
+        words = self._embed(self._target_table, tokens[:, None], start=state.caches[0].length)
         words = self.decoder(words, state.memory, state.memory_mask, caches=state.caches)
-        return self.embedding.logits(words[:, 0]), state
+        return self._logits(words[:, 0]), state
 
-    def _embed(self, ids: Tensor, *, start: int = 0, segments: Tensor | None = None) -> Tensor:
+    @property
+    def _target_table(self) -> Embedding:
+        return self.target_embedding if self.config.target_vocabulary else self.embedding
+
+    def _logits(self, words: Tensor) -> Tensor:
+        table = self._target_table if self.config.tied else self.output
+        return table.logits(words, self.output_bias)
+
+    def _embed(self, table: Embedding, ids: Tensor, *, start: int = 0, segments: Tensor | None = None) -> Tensor:
         positions = self.positions(start, start + ids.shape[1])  # (T, D)
         if segments is not None:
             positions = positions[masks.places(segments)]  # (B, T, D)
-        return self.dropout(self.join(self.embedding(ids), positions))
+        return self.dropout(self.join(table(ids), positions))
 
     @property
     def alignment_taps(self) -> list[str]:

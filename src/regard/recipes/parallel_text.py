@@ -48,9 +48,9 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
     if tokenizer.size < vocabulary:
         notes.append(f"the text has words for a vocabulary of {tokenizer.size:,}, not {vocabulary:,}")
     symbols = Symbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end)
-    if run.model.symbols != symbols:  # type: ignore[attr-defined]
+    if run.model.symbols not in (Symbols(), symbols):  # type: ignore[attr-defined]
         raise ConfigError(f"model.symbols are the tokenizer's own ({symbols}); leave them out")
-    model = run.model.model_copy(update={"vocabulary": tokenizer.size})
+    model = run.model.model_copy(update={"vocabulary": tokenizer.size, "symbols": symbols})
     return Prepared(Translation(tokenizer, run.task, data), model, notes)  # type: ignore[arg-type]
 
 

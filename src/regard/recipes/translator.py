@@ -32,7 +32,14 @@ def on_world() -> Run:
     """The demo's run."""
     return Run(
         model=TransformerConfig(
-            vocabulary=2600, width=128, heads=8, layers=2, feed_forward=256, norm="pre", dropout=0.0
+            vocabulary=2600,
+            width=128,
+            heads=8,
+            layers=2,
+            feed_forward=256,
+            dropout=0.0,
+            positions="halves",  # as Marian has them, so that the model can be exported as one
+            quiet_start=True,
         ),
         task=TranslationConfig(label_smoothing=0.0),
         data=DataConfig(sentences=150_000, heldout=1000),
@@ -54,7 +61,14 @@ def on_pairs() -> Run:
     """A corpus of about a hundred thousand pairs on a laptop."""
     return Run(
         model=TransformerConfig(
-            vocabulary=8000, width=256, heads=4, layers=3, feed_forward=1024, norm="pre", dropout=0.1
+            vocabulary=8000,
+            width=256,
+            heads=4,
+            layers=3,
+            feed_forward=1024,
+            dropout=0.1,
+            positions="halves",
+            quiet_start=True,
         ),
         task=TranslationConfig(label_smoothing=0.1),
         data=DataConfig(),

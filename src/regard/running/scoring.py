@@ -1,7 +1,9 @@
-"""Score a translator's folder on a test set: the user's, or what its run held out."""
+"""Score translators on a test set: the user's, or what a run held out. One chunk of pairs is in memory at a time."""
 
 import math
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -9,27 +11,82 @@ from typing import Any
 import torch
 
 from regard.data.batches import collate_padded
+from regard.data.lines import read_lines
 from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, read_pairs
 from regard.errors import DataError
-from regard.evaluation.evaluate import heldout_loss
 from regard.files import read_json
 from regard.generation import Strategy
-from regard.metrics.alignment import ErrorCounts, count_errors
-from regard.metrics.translation import bleu, chrf, exact_match
+from regard.metrics.alignment import ErrorCounts, Link, count_errors, owned, parse_pharaoh, pharaoh
+from regard.metrics.translation import Tally
 from regard.running import load
 from regard.running.translator import BATCH, Translator
-from regard.worlds.sentences import Pair, sentences
+from regard.text.tokenizer import by_spaces
+from regard.worlds.sentences import sentences
 
 SETTINGS = "run.json"  # what a run writes down of itself
+CHUNK = 1024  # pairs in memory at a time
+BUCKETS = (5, 10, 15, 20, 30, 50)  # source words; what is longer stands in a last one
 
 
-def score_folder(folder: Path, paths: Sequence[Path], strategy: Strategy, most: int | None = None) -> dict[str, Any]:
-    """Scores on the pairs of these files; without files, on what the folder's run held out."""
-    translator = load(folder)
+@dataclass(frozen=True)
+class Item:
+    """A pair to be scored; `sure` and `possible` are its gold links, in words between spaces, where they are known."""
+
+    source: str
+    target: str
+    sure: frozenset[Link] | None = None
+    possible: frozenset[Link] = frozenset()
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Pairs to be read once, and what was wrong with their files."""
+
+    items: Iterator[Item]
+    bad: BadLines = field(default_factory=BadLines)
+
+
+def score_folders(
+    folders: Sequence[Path],
+    paths: Sequence[Path],
+    strategies: Sequence[Strategy | None],
+    *,
+    most: int | None = None,
+    gold: Path | None = None,
+    alignments: Path | None = None,
+) -> dict[str, Any]:
+    """Scores on the pairs of these files, or on what each folder's run held out.
+
+    With several folders or strategies (runs or samples with other seeds) the numbers are means, and `deviation` has
+    their standard deviations. `alignments` is a file that gets the links of each pair.
+    """
+    found = []
+    for folder in folders:
+        translator = load(folder)
+        for strategy in strategies:
+            tests = _test_set(folder, paths, gold, most)
+            scores = score(translator, tests.items, strategy, alignments)
+            found.append(scores | ({"bad_lines": tests.bad.summary()} if tests.bad.count else {}))
+    return found[0] if len(found) == 1 else _mean(found)
+
+
+def _mean(several: list[dict[str, Any]]) -> dict[str, Any]:
+    numbers = [name for name, value in several[0].items() if isinstance(value, float)]
+    means = {name: statistics.fmean(one[name] for one in several) for name in numbers}
+    deviation = {name: statistics.stdev(one[name] for one in several) for name in numbers}
+    rest = {name: value for name, value in several[0].items() if name != "by_length"}
+    return {"runs": len(several), **rest, **means, "deviation": deviation}
+
+
+def _test_set(folder: Path, paths: Sequence[Path], gold: Path | None, most: int | None) -> TestSet:
     if paths:
         bad = BadLines()
-        pairs = list(islice(read_pairs(paths, on_error="skip", report=bad, longest=DataConfig().longest), most))
-        return score_pairs(translator, pairs, strategy) | ({"bad_lines": bad.summary()} if bad.count else {})
+        # A line left out would shift all that follow against the gold file.
+        pairs = read_pairs(paths, on_error="stop" if gold else "skip", report=bad, longest=DataConfig().longest)
+        items = _with_gold(pairs, gold) if gold else (Item(*pair) for pair in pairs)
+        return TestSet(islice(items, most), bad)
+    if gold:
+        raise DataError(f"--gold {gold} belongs to test data; name the data as well")
     settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
     if "data" not in settings:
         raise DataError(
@@ -37,67 +94,152 @@ def score_folder(folder: Path, paths: Sequence[Path], strategy: Strategy, most: 
         )
     config = DataConfig.model_validate(settings["settings"]["data"])
     if settings["data"]:
-        return score_pairs(
-            translator, list(islice(_heldout([Path(p) for p in settings["data"]], config), most)), strategy
+        return TestSet(islice((Item(*pair) for pair in _heldout(settings["data"], config)), most))
+    return TestSet(islice(_of_the_world(config.heldout), most))
+
+
+def _heldout(paths: Sequence[str], config: DataConfig) -> Iterator[tuple[str, str]]:
+    def read() -> Iterator[tuple[str, str]]:
+        return read_pairs(
+            [Path(path) for path in paths], on_error=config.on_error, report=BadLines(), longest=config.longest
         )
-    world = list(sentences(min(config.heldout, most or config.heldout), split="heldout"))
-    scores = score_pairs(translator, [(pair.source, pair.target) for pair in world], strategy)
-    return scores | {"alignment_error_rate": alignment_error_rate(translator, world)}
-
-
-def _heldout(paths: list[Path], config: DataConfig) -> Iterable[tuple[str, str]]:
-    def read() -> Iterable[tuple[str, str]]:
-        return read_pairs(paths, on_error=config.on_error, report=BadLines(), longest=config.longest)
 
     share = heldout_share(sum(1 for _ in read()), config.heldout)
     return (pair for pair in read() if is_heldout(pair[0], share))
 
 
-def score_pairs(translator: Translator, pairs: list[tuple[str, str]], strategy: Strategy) -> dict[str, Any]:
-    """Teacher-forced loss and free-running scores, BLEU and chrF with their signatures."""
-    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    loss = teacher_forced_loss(translator, pairs)
-    translations = [answer.text for answer in translator.run_all(sources, strategy)]
-    found_bleu, found_chrf = bleu(translations, references), chrf(translations, references)
+def _of_the_world(count: int) -> Iterator[Item]:
+    for pair in sentences(count, split="heldout"):
+        places = by_spaces(pair.source), by_spaces(pair.target)
+        yield Item(pair.source, pair.target, _placed(pair.sure, *places), _placed(pair.possible, *places))
+
+
+def _placed(links: Iterable[Link], source: Sequence[int], target: Sequence[int]) -> frozenset[Link]:
+    return frozenset((source[one], target[other]) for one, other in links)
+
+
+def _with_gold(pairs: Iterator[tuple[str, str]], gold: Path) -> Iterator[Item]:
+    lines = read_lines(gold)
+    for number, pair in enumerate(pairs, 1):
+        line = next(lines, None)
+        if line is None:
+            raise DataError(f"{gold} ends before line {number}; wanted one line of links for each pair")
+        try:
+            yield Item(*pair, *parse_pharaoh(line.decode()))
+        except ValueError as error:
+            raise DataError(f"{gold}:{number}: {error}; wanted links such as 0-0 1-2 and 2?3") from error
+
+
+def score(
+    translator: Translator, items: Iterable[Item], strategy: Strategy | None = None, alignments: Path | None = None
+) -> dict[str, Any]:
+    """Scores with the true words before each word (teacher-forced) beside those on the model's own words."""
+    free, forced = Tally(), Tally()
+    buckets = {most: Tally() for most in (*BUCKETS, math.inf)}
+    surprise, right, tokens = 0.0, 0, 0
+    errors = ErrorCounts(0, 0, 0, 0)
+    aligning = alignments.open("w") if alignments else None
+    try:
+        for several in _chunks(iter(items)):
+            answers = translator.run_all([item.source for item in several], strategy)
+            for item, answer in zip(several, answers, strict=True):
+                free.add(answer.text, item.target)
+                length = len(item.source.split())
+                buckets[next(most for most in buckets if length <= most)].add(answer.text, item.target)
+            for found in _teacher_forced(translator, several):
+                forced.add(found.text, found.item.target)
+                surprise, right, tokens = surprise + found.surprise, right + found.right, tokens + found.tokens
+            if aligning or several[0].sure is not None:
+                for item in several:
+                    links = _links(translator, item)
+                    if aligning:
+                        aligning.write(pharaoh(links) + "\n")
+                    if item.sure is not None:
+                        errors = errors.plus(count_errors(links, item.sure, item.possible))
+    finally:
+        if aligning:
+            aligning.close()
+    if not free.pairs:
+        raise DataError("no pairs to score")
     return {
-        "pairs": len(pairs),
-        "loss": loss,
-        "perplexity": math.exp(min(loss, 700.0)),
-        "exact_match": exact_match(translations, references),
-        "bleu": found_bleu.value,
-        "bleu_signature": found_bleu.signature,
-        "chrf": found_chrf.value,
-        "chrf_signature": found_chrf.signature,
+        "pairs": free.pairs,
+        "loss": surprise / tokens,
+        "perplexity": math.exp(min(surprise / tokens, 700.0)),
+        "teacher_forced_accuracy": right / tokens,
+        "teacher_forced_bleu": forced.bleu.value,
+        "bleu": free.bleu.value,
+        "gap": forced.bleu.value - free.bleu.value,
+        "chrf": free.chrf.value,
+        "exact_match": free.exact_match,
+        **({"alignment_error_rate": errors.rate} if errors.sure else {}),
+        "bleu_signature": free.bleu.signature,
+        "chrf_signature": free.chrf.signature,
+        "by_length": _by_length(buckets),
     }
 
 
-def teacher_forced_loss(translator: Translator, pairs: list[tuple[str, str]]) -> float:
-    """Mean cross-entropy a target token, given the true ones before it."""
-    tokenizer = translator.tokenizer
-    encode = tokenizer.encode_all
-    ids = list(zip(encode([s for s, _ in pairs]), encode([t for _, t in pairs]), strict=True))
-    ids.sort(key=lambda pair: len(pair[1]))
-    batches = (
-        collate_padded(
-            ids[start : start + BATCH],
-            range(len(ids[start : start + BATCH])),
-            tokenizer.begin,
-            tokenizer.end,
-            tokenizer.padding,
-        )
-        for start in range(0, len(ids), BATCH)
-    )
-    return heldout_loss(translator.model, translator.task, batches)
+def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
+    while several := list(islice(items, CHUNK)):
+        yield several
+
+
+def _by_length(buckets: dict[float, Tally]) -> list[dict[str, Any]]:
+    least, rows = 1, []
+    for most, found in buckets.items():
+        words = f"{least}-{most:g}" if most < math.inf else f"{least}+"
+        least = int(most) + 1 if most < math.inf else least
+        if found.pairs:
+            scores = {"bleu": found.bleu.value, "chrf": found.chrf.value, "exact_match": found.exact_match}
+            rows.append({"source_words": words, "pairs": found.pairs, **scores})
+    return rows
+
+
+@dataclass(frozen=True)
+class Forced:
+    """What the model would have written at each place of the true target."""
+
+    item: Item
+    text: str
+    surprise: float  # summed cross-entropy of the true tokens
+    right: int  # of its choices
+    tokens: int
 
 
 @torch.inference_mode()
-def alignment_error_rate(translator: Translator, world: Iterable[Pair]) -> float:
-    """How far the model's looks, made links, are from the gold word alignment, given the true translations."""
-    counts = ErrorCounts(0, 0, 0, 0)
-    tokenizer = translator.tokenizer
-    for pair in world:
-        source, target = [*tokenizer.encode(pair.source), tokenizer.end], tokenizer.encode(pair.target)
-        found = translator.align(source, target)
-        assert tuple(found.source_words) == pair.source_words, (found.source_words, pair.source_words)
-        counts = counts.plus(count_errors(found.links, pair.sure, pair.possible))
-    return counts.rate
+def _teacher_forced(translator: Translator, items: Sequence[Item]) -> Iterator[Forced]:
+    names = translator.tokenizer
+    sources = names.encode_all([item.source for item in items])
+    targets = names.target.encode_all([item.target for item in items])
+    order = sorted(range(len(items)), key=lambda number: len(targets[number]))
+    for start in range(0, len(order), BATCH):
+        numbers = order[start : start + BATCH]
+        ids = [(sources[number], targets[number]) for number in numbers]
+        batch = collate_padded(ids, range(len(ids)), names.begin, names.end, names.padding)
+        logits = translator.model(batch.source, batch.target_in)
+        truth = batch.target_out
+        surprise = logits.logsumexp(-1) - logits.gather(2, truth[..., None])[..., 0]
+        logits[..., names.padding] = -math.inf
+        chosen = logits.argmax(-1)
+        for row, number in enumerate(numbers):
+            length = len(targets[number]) + 1  # with the end
+            written = chosen[row, :length]
+            yield Forced(
+                items[number],
+                names.target.decode(written.tolist()),
+                surprise[row, :length].sum().item(),
+                int((written == truth[row, :length]).sum()),
+                length,
+            )
+
+
+def _links(translator: Translator, item: Item) -> frozenset[Link]:
+    """Where the model looks when it writes the true translation, as links between words between spaces."""
+    names = translator.tokenizer
+    source, target = [*names.encode(item.source), names.end], names.target.encode(item.target)
+    return _placed(translator.align(source, target).links, _spaces(names, source), _spaces(names.target, target))
+
+
+def _spaces(names: Any, ids: list[int]) -> list[int]:
+    """For each word of an Alignment the number of the word between spaces that it stands in."""
+    spaces = by_spaces(names.decode(ids))
+    return [spaces[number] for number in owned(names.words(ids))]

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regard.checkpoint import ModelFolder
 from regard.errors import FolderError
-from regard.generation import Greedy, Hypothesis, Strategy, generate
+from regard.generation import Beam, Greedy, Hypothesis, Strategy, generate
 from regard.generation.decode import Limits
+from regard.huggingface.folder import Loaded
 from regard.inspection.alignment import look_of
 from regard.metrics.alignment import Link, by_words, links, owned
 from regard.tasks.translation import Translation
@@ -69,12 +70,29 @@ class Answer:
 
 
 class Translator:
-    """`run("a sentence").text`; `.model` is the nn.Module, `.tokenizer` its words."""
+    """`run("a sentence").text`; `.model` is the nn.Module, `.tokenizer` its words.
 
-    def __init__(self, model: nn.Module, tokenizer: Tokenizer) -> None:
+    `strategy` is how it searches where the caller says nothing; `longest` the most tokens it writes for any text, where
+    the length of the text does not decide; `notes` what the user should know about the folder.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        model: nn.Module,
+        tokenizer: Any,
+        strategy: Strategy | None = None,
+        longest: int | None = None,
+        closed: bool = False,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.kind = kind
         self.model: Any = model
         self.tokenizer = tokenizer
         self.task = Translation(tokenizer)
+        self.strategy = strategy or Greedy()
+        self.notes = notes
+        self._longest, self._closed = longest, closed
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "Translator":
@@ -82,7 +100,13 @@ class Translator:
         vocabulary: int = folder.model.config.vocabulary  # type: ignore[union-attr, assignment]
         if tokenizer.size > vocabulary:
             raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocabulary}: not a pair")
-        return cls(folder.model, tokenizer)
+        return cls(folder.kind, folder.model, tokenizer)
+
+    @classmethod
+    def adopt(cls, found: Loaded) -> "Translator":
+        """A translator of a Hugging Face folder, which says itself how it wants to be searched."""
+        strategy = Beam(found.beams, found.length_penalty) if found.beams > 1 else Greedy()
+        return cls(found.kind, found.model, found.tokenizer, strategy, found.longest, found.closed, found.notes)
 
     def run(self, text: str, strategy: Strategy | None = None, *, alignment: bool = False) -> Answer:
         """Translate one text; with `alignment`, each translation says where it looked."""
@@ -97,12 +121,17 @@ class Translator:
         for start in range(0, len(texts), BATCH):
             several = by_length[start : start + BATCH]
             source = self.task.encode([texts[i] for i in several])
-            limits = Limits(self.task.longest(source), numbers=several)
-            found = generate(self.model, source.to(self._device), strategy or Greedy(), limits)
+            found = generate(
+                self.model, source.to(self._device), strategy or self.strategy, self._limits(source, several)
+            )
             for i, row, hypotheses in zip(several, source.tolist(), found, strict=True):
                 ids = [number for number in row if number != self.tokenizer.padding]
                 answers[i] = Answer(texts[i], [self._translated(ids, h, alignment) for h in hypotheses])
         return [answers[i] for i in range(len(texts))]
+
+    def _limits(self, source: Tensor, numbers: list[int]) -> Limits:
+        longest = self.task.longest(source) if self._longest is None else [self._longest] * len(source)
+        return Limits(longest, numbers=numbers, closed=self._closed)
 
     @property
     def _device(self) -> torch.device:
@@ -110,7 +139,7 @@ class Translator:
 
     def _translated(self, source: list[int], found: Hypothesis, alignment: bool) -> Translated:
         return Translated(
-            self.tokenizer.decode(found.tokens),
+            self.tokenizer.target.decode(found.tokens),
             found.score,
             found.log_probability,
             found.ended,
@@ -120,16 +149,17 @@ class Translator:
     def align(self, source: list[int], target: list[int]) -> Alignment:
         """Where the model looks when it writes this target for this source; the source ends with the end symbol."""
         weights = look_of(self.model, source, target)
-        names = self.tokenizer
+        names, target_names = self.tokenizer, self.tokenizer.target
         return Alignment(
             weights=weights,
             source=names.pieces(source),
-            target=names.pieces(target),
-            words=by_words(weights, names.words(source), names.words(target)),
-            source_words=self._words(source),
-            target_words=self._words(target),
+            target=target_names.pieces(target),
+            words=by_words(weights, names.words(source), target_names.words(target)),
+            source_words=_words(names, source),
+            target_words=_words(target_names, target),
         )
 
-    def _words(self, ids: list[int]) -> list[str]:
-        words = split_words(self.tokenizer.decode(ids))
-        return [words[number] for number in owned(self.tokenizer.words(ids))]
+
+def _words(names: Any, ids: list[int]) -> list[str]:
+    words = split_words(names.decode(ids))
+    return [words[number] for number in owned(names.words(ids))]

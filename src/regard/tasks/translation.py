@@ -4,7 +4,7 @@ Works with any model that answers `model(source, target)` with logits (B, T, V).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -15,11 +15,25 @@ from regard.config import Facts
 from regard.data.batches import PairBatch, Position
 from regard.data.parallel import ParallelText
 from regard.errors import InputError
-from regard.metrics.translation import bleu, exact_match
-from regard.text.tokenizer import Tokenizer
+from regard.metrics.translation import tally
 
 # (model, source, the most tokens each row may get) -> for each row its hypotheses, best first
 Generate = Callable[[Any, Tensor, list[int]], list[list[Any]]]
+
+
+class Words(Protocol):
+    """What the task asks of a tokenizer; `target` is that of the other side, which may be the same."""
+
+    padding: int
+    begin: int
+    end: int
+
+    @property
+    def target(self) -> "Words": ...
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    def decode(self, ids: Sequence[int]) -> str: ...
 
 
 class TranslationConfig(Facts):
@@ -34,7 +48,7 @@ class Translation:
     name = "translation"
 
     def __init__(
-        self, tokenizer: Tokenizer, config: TranslationConfig | None = None, data: ParallelText | None = None
+        self, tokenizer: Words, config: TranslationConfig | None = None, data: ParallelText | None = None
     ) -> None:
         self.tokenizer = tokenizer
         self.config = config or TranslationConfig()
@@ -83,14 +97,12 @@ class Translation:
     def predict(self, model: Any, batch: PairBatch, generate: Generate) -> list[str]:
         """The best translation of each source of a batch."""
         found = generate(model, batch.source, self.longest(batch.source))
-        return [self.tokenizer.decode(hypotheses[0].tokens) for hypotheses in found]
+        return [self.tokenizer.target.decode(hypotheses[0].tokens) for hypotheses in found]
 
     def references(self, batch: PairBatch) -> list[str]:
-        return [self.tokenizer.decode(row) for row in batch.target_out.tolist()]
+        return [self.tokenizer.target.decode(row) for row in batch.target_out.tolist()]
 
     def score(self, predictions: Sequence[str], references: Sequence[str]) -> dict[str, float]:
         """Free-running scores: shares for exact match, 0 to 100 for BLEU."""
-        return {
-            "exact_match": exact_match(predictions, references),
-            "bleu": bleu(predictions, references).value,
-        }
+        found = tally(predictions, references)
+        return {"exact_match": found.exact_match, "bleu": found.bleu.value}

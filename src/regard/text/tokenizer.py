@@ -1,7 +1,9 @@
 """Byte-level BPE (Sennrich 2016; Radford 2019), a thin class over the `tokenizers` library.
 
 The alphabet is the 256 bytes, so no text is ever unknown. A word carries the space before it, also at the
-beginning of the text: "cat" is the same token wherever it stands. Ids 0, 1, 2 are padding, begin and end.
+beginning of the text: "cat" is the same token wherever it stands. The specials stand where Marian has them, so that
+a trained translator is a Marian model as it is: id 0 is the end, 1 is "<unk>" (never used: no text is unknown), and the
+last one is padding, which a decoder is also given first.
 """
 
 import codecs
@@ -10,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from regard.errors import ConfigError, FolderError, InputError
 
-SPECIALS = ("<pad>", "<s>", "</s>")
-SMALLEST = len(SPECIALS) + 256
+END, UNKNOWN, PADDING = "</s>", "<unk>", "<pad>"
+SMALLEST = 256 + 3  # the bytes and the specials
 WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -24,10 +26,15 @@ def split_words(text: str) -> list[str]:
     return WORD.findall(text)
 
 
+def by_spaces(text: str) -> list[int]:
+    """For each word of `split_words(text)` the number of the word between spaces that it stands in."""
+    return [len(text[: match.start() + 1].split()) - 1 for match in WORD.finditer(text)]
+
+
 class Tokenizer:
     """Text to ids and back. Make one with `Tokenizer.train` or `Tokenizer.load`."""
 
-    padding, begin, end = range(3)
+    end = 0
 
     def __init__(self, core: tokenizers.Tokenizer) -> None:
         self._core = core
@@ -36,6 +43,12 @@ class Tokenizer:
         # Not kept in the file. Without it a user who types "</s>" would end the sentence.
         self._core.encode_special_tokens = True
         self._bytes = _bytes_of_tokens(core)
+        self.padding = self.begin = self.size - 1
+
+    @property
+    def target(self) -> "Tokenizer":
+        """The words of the other side of a pair: the same ones."""
+        return self
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int) -> "Tokenizer":
@@ -48,15 +61,18 @@ class Tokenizer:
         core = tokenizers.Tokenizer(models.BPE())
         core.normalizer = normalizers.NFC()
         core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-        core.decoder = decoders.ByteLevel()
+        core.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
         trainer = trainers.BpeTrainer(
-            vocab_size=size,
+            vocab_size=size - 1,
             min_frequency=2,  # a pair seen once is no pattern
-            special_tokens=list(SPECIALS),
+            special_tokens=[END, UNKNOWN],
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
         core.train_from_iterator(texts, trainer)
+        core.add_special_tokens([PADDING])  # at the end
+        # For other readers of the file; here a task closes its sentences itself.
+        core.post_processor = processors.TemplateProcessing(single=f"$A {END}", special_tokens=[(END, cls.end)])
         return cls(core)
 
     @classmethod
@@ -68,17 +84,16 @@ class Tokenizer:
         except Exception as error:  # the library raises bare Exception for a file it cannot read
             reason = " ".join(str(error).split())
             raise FolderError(f"{path}: cannot be read as a tokenizer.json ({reason})") from error
-        found = tuple(core.id_to_token(number) for number in range(len(SPECIALS)))
-        if found != SPECIALS:
-            raise FolderError(f"{path}: ids 0, 1, 2 are {found}, wanted {SPECIALS}; train it with regard")
+        found = tuple(core.id_to_token(number) for number in (0, 1, core.get_vocab_size() - 1))
+        if found != (END, UNKNOWN, PADDING):
+            raise FolderError(
+                f"{path}: ids 0, 1 and the last are {', '.join(map(str, found))}; "
+                f"wanted {END}, {UNKNOWN}, {PADDING}: train it with regard"
+            )
         try:
             return cls(core)
         except ValueError as error:
             raise FolderError(f"{path}: {error}; wanted a byte-level tokenizer") from error
-
-    def save(self, path: Path | str) -> None:
-        """Write the tokenizer.json, the format of the `tokenizers` library."""
-        Path(path).write_text(self.to_json(), encoding="utf-8")
 
     def to_json(self) -> str:
         """The text of the tokenizer.json: equal texts, equal tokenizers."""
@@ -138,8 +153,8 @@ class Tokenizer:
         ]
 
     def _name(self, number: int) -> str:
-        if number < len(SPECIALS):
-            return SPECIALS[number]
+        if not self._bytes[number]:
+            return str(self._core.id_to_token(number))
         text = self._bytes[number].decode("utf-8", "backslashreplace")
         text = (text.removeprefix(" ") or " ").replace(" ", "␣")
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -152,11 +167,12 @@ def _has_lone_surrogate(text: str) -> bool:
 def _bytes_of_tokens(core: tokenizers.Tokenizer) -> list[bytes]:
     """What each id stands for; nothing for the specials. ValueError: a token that is not made of bytes."""
     byte_of = _byte_alphabet()
-    result = [b""] * len(SPECIALS)
-    for number in range(len(SPECIALS), core.get_vocab_size()):
+    result = []
+    for number in range(core.get_vocab_size()):
         token = core.id_to_token(number) or "�"
         try:
-            result.append(bytes(byte_of[character] for character in token))
+            special = token in (END, UNKNOWN, PADDING)
+            result.append(b"" if special else bytes(byte_of[character] for character in token))
         except KeyError:
             raise ValueError(f"token {number} is {token!r}") from None
     return result

@@ -36,6 +36,7 @@ from regard.training.optimizer import (
     make_optimizers,
     optimizer_tensors,
     restore_optimizers,
+    set_rate,
 )
 from regard.training.run_folder import Progress, RunFolder, step_of
 
@@ -181,9 +182,8 @@ def take_step(
         total += loss.item()
     norm = nn.utils.clip_grad_norm_(model.parameters(), clip).item()
     if math.isfinite(total) and math.isfinite(norm):
+        set_rate(optimizers, rate)
         for optimizer in optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = rate
             optimizer.step()
     model.zero_grad(set_to_none=True)
     return total, norm

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from regard.training.muon import Muon
 
 Kind = Literal["adamw", "muon"]
+BESIDE_MUON = 3.0  # the rate of embeddings, norms and biases beside Muon's matrices, as a multiple of the run's
 Schedule = Literal["inverse_sqrt", "cosine", "linear", "constant"]
 MEMORY = ("step", "exp_avg", "exp_avg_sq", "momentum")  # what either keeps of a parameter
 
@@ -27,17 +28,25 @@ def learning_rate(step: int, *, schedule: Schedule, peak: float, warmup: int, to
 
 
 def make_optimizers(model: nn.Module, *, kind: Kind, weight_decay: float) -> list[torch.optim.Optimizer]:
-    """What steps the parameters; the loop sets the rate. Muon takes the linear layers' matrices, AdamW the rest."""
+    """What steps the parameters. Muon takes the linear layers' matrices, AdamW the rest; `set_rate` sets the rate."""
     matrices = [module.weight for module in model.modules() if isinstance(module, nn.Linear)] if kind == "muon" else []
     taken = {id(matrix) for matrix in matrices}
     rest = [parameter for parameter in model.parameters() if parameter.requires_grad and id(parameter) not in taken]
+    factor = BESIDE_MUON if matrices else 1.0
     groups = [
-        {"params": [p for p in rest if p.dim() > 1], "weight_decay": weight_decay},
-        {"params": [p for p in rest if p.dim() <= 1], "weight_decay": 0.0},  # biases and norms do not decay
+        {"params": [p for p in rest if p.dim() > 1], "weight_decay": weight_decay, "factor": factor},
+        {"params": [p for p in rest if p.dim() <= 1], "weight_decay": 0.0, "factor": factor},  # biases and norms
     ]
     # In one fused pass; betas and epsilon are the paper's (5.3).
     adam = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
     return [adam, Muon(matrices, weight_decay=weight_decay)] if matrices else [adam]
+
+
+def set_rate(optimizers: Sequence[torch.optim.Optimizer], rate: float) -> None:
+    """Give every optimizer the run's rate of this step."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = rate * group.get("factor", 1.0)
 
 
 def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer], model: nn.Module) -> dict[str, Tensor]:

@@ -1,0 +1,313 @@
+"""The laws that a model of this house keeps, each measured: what `regard check` proves.
+
+A law compares two ways to the same numbers and reports the largest deviation it found, as a share of the largest logit;
+or it asks that something does change, and reports the smallest change. For a module of your own, say how it is called:
+
+    class Mine(Subject):
+        def logits(self, source, target):
+            return self.module(src=source, tgt=target)
+
+    for finding in check(Mine(module, vocabulary=8000, symbols=Symbols(padding=0, begin=1, end=2))):
+        print(finding)
+
+If it can write step by step (`start`, `step`, `reorder`, see regard.generation.decode), override those two as well;
+laws that need what a module does not have are left out, and say why.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from regard.evaluation.evaluate import evaluating
+from regard.generation import Beam, Greedy, generate
+from regard.generation.decode import Limits
+from regard.inspection.capture import watch
+from regard.layers.positions import LearnedPositions, SinusoidalPositions
+from regard.layers.tap import taps
+
+SAME = 1e-4  # of the largest logit: what single precision may lose on the way
+CHANGED = 1e-3  # the least that counts as a change
+LENGTHS = (9, 4, 6, 1, 7)  # of the sources the laws are tried on
+TARGET = 8  # tokens of each target
+
+
+class Subject:
+    """A model under the laws: reads a source, writes a target. Override what your module does differently."""
+
+    def __init__(
+        self, module: nn.Module, *, vocabulary: int, symbols: Any, target_vocabulary: int | None = None
+    ) -> None:
+        self.module = module
+        self.vocabulary = vocabulary
+        self.target_vocabulary = target_vocabulary or vocabulary
+        self.symbols = symbols
+        self.config = SimpleNamespace(symbols=symbols)  # as `generate` wants it
+
+    def logits(self, source: Tensor, target: Tensor) -> Tensor:
+        """Logits (B, T, V) for source (B, S), padded at the end, and target (B, T), which begins with `begin`."""
+        return self.module(source, target)
+
+    def start(self, source: Tensor) -> Any:
+        return self._own("start")(source)
+
+    def step(self, tokens: Tensor, state: Any) -> Any:
+        return self._own("step")(tokens, state)
+
+    @property
+    def positions(self) -> list[nn.Module]:
+        """The parts whose output says where a word stands; with all of them at zero, a source is a set."""
+        kinds = (SinusoidalPositions, LearnedPositions)
+        return [module for module in self.module.modules() if isinstance(module, kinds)]
+
+    def _own(self, name: str) -> Callable[..., Any]:
+        if not hasattr(self.module, name):
+            raise Missing(f"it has no `{name}`")
+        return getattr(self.module, name)
+
+
+class Missing(Exception):  # noqa: N818 - not an error: the law does not apply
+    """What a law needs and the subject does not have."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """A measurement and the bound it must keep."""
+
+    name: str
+    says: str
+    measure: Callable[[Subject], float]
+    bound: float
+    at_least: bool = False  # the measurement must reach the bound instead of staying below it
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a law found; `holds` is None where it does not apply, and `why` says so."""
+
+    law: Law
+    deviation: float | None
+    why: str = ""
+
+    @property
+    def holds(self) -> bool | None:
+        if self.deviation is None:
+            return None
+        # A deviation that is not a number compares as false: the law is broken.
+        return self.deviation >= self.law.bound if self.law.at_least else self.deviation <= self.law.bound
+
+    def __str__(self) -> str:
+        if self.deviation is None:
+            return f"-  {self.law.name:<28}{'':<24}left out: {self.why}"
+        mark = "ok" if self.holds else "NO"
+        sign = ">=" if self.law.at_least else "<="
+        return f"{mark} {self.law.name:<28}{self.deviation:<10.2g}{sign} {self.law.bound:<10.2g} {self.law.says}"
+
+
+def check(subject: Subject, seed: int = 0) -> Iterator[Finding]:
+    """Hold a model against every law, in evaluation mode, on random words."""
+    for law in LAWS:
+        torch.manual_seed(seed)
+        with evaluating(subject.module):
+            try:
+                yield Finding(law, float(law.measure(subject)))
+            except Missing as missing:
+                yield Finding(law, None, str(missing))
+
+
+# ------------------------------------------------ inputs
+
+
+def random_source(subject: Subject, lengths: Sequence[int] = LENGTHS) -> Tensor:
+    """Random words, each row closed by the end symbol and padded behind it."""
+    symbols = subject.symbols
+    rows = torch.full((len(lengths), max(lengths) + 1), symbols.padding)
+    for row, length in zip(rows, lengths, strict=True):
+        row[:length] = _words(subject.vocabulary, symbols, length)
+        row[length] = symbols.end
+    return rows
+
+
+def random_target(subject: Subject, rows: int = len(LENGTHS), length: int = TARGET) -> Tensor:
+    """Random words behind the begin symbol."""
+    words = _words(subject.target_vocabulary, subject.symbols, rows * (length - 1)).view(rows, length - 1)
+    return torch.cat([torch.full((rows, 1), subject.symbols.begin), words], dim=1)
+
+
+def _words(vocabulary: int, symbols: Any, count: int) -> Tensor:
+    allowed = torch.ones(vocabulary)
+    allowed[[symbols.padding, symbols.begin, symbols.end]] = 0.0
+    return torch.multinomial(allowed, count, replacement=True)
+
+
+def _apart(found: Tensor, wanted: Tensor) -> float:
+    """The largest difference, as a share of the largest logit."""
+    return ((found - wanted).abs().max() / wanted.abs().max().clamp(min=1.0)).item()
+
+
+def _worst(deviations: Iterable[float]) -> float:
+    """The largest; what is not a number is worse than all."""
+    return torch.tensor(list(deviations)).max().item()
+
+
+# ------------------------------------------------ measurements
+
+
+@torch.no_grad()
+def causality(subject: Subject) -> float:
+    source, target = random_source(subject), random_target(subject)
+    logits = subject.logits(source, target)
+
+    def with_another_end(place: int) -> Tensor:
+        return torch.cat([target[:, :place], random_target(subject)[:, place:]], dim=1)
+
+    return _worst(
+        _apart(subject.logits(source, with_another_end(place))[:, :place], logits[:, :place])
+        for place in range(1, target.shape[1])
+    )
+
+
+@torch.no_grad()
+def padding_invariance(subject: Subject) -> float:
+    source, target = random_source(subject), random_target(subject)
+    logits = subject.logits(source, target)
+    wider = torch.cat([source, torch.full((len(source), 6), subject.symbols.padding)], dim=1)
+    longer = torch.cat([target, torch.full((len(target), 3), subject.symbols.padding)], dim=1)
+    return _apart(subject.logits(wider, longer)[:, : target.shape[1]], logits)
+
+
+@torch.no_grad()
+def batch_is_single(subject: Subject) -> float:
+    source, target = random_source(subject), random_target(subject)
+    logits = subject.logits(source, target)
+    return _worst(
+        _apart(subject.logits(source[row : row + 1, : length + 1], target[row : row + 1])[0], logits[row])
+        for row, length in enumerate(LENGTHS)
+    )
+
+
+@torch.no_grad()
+def cached_is_uncached(subject: Subject) -> float:
+    """Step by step, with the rows changing places in the middle as beams do."""
+    source, target = random_source(subject), random_target(subject)
+    state = subject.start(source)
+    deviations = []
+    for place in range(target.shape[1]):
+        if place in (2, 5):
+            rows = torch.randint(len(source), (len(source),)) if place == 2 else torch.arange(len(source)).flip(0)
+            state.reorder(rows)
+            source, target = source[rows], target[rows]
+        logits, state = subject.step(target[:, place], state)
+        deviations.append(_apart(logits, subject.logits(source, target[:, : place + 1])[:, -1]))
+    return _worst(deviations)
+
+
+def beam_of_one_is_greedy(subject: Subject) -> float:
+    source = random_source(subject)
+    limits = Limits([2 * TARGET] * len(source))
+    pairs = zip(generate(subject, source, Greedy(), limits), generate(subject, source, Beam(1), limits), strict=True)
+    return sum(greedy[0].tokens != beam[0].tokens for greedy, beam in pairs)
+
+
+@torch.no_grad()
+def watched_is_unwatched(subject: Subject) -> float:
+    source, target = random_source(subject), random_target(subject)
+    plain = subject.logits(source, target)
+    with watch(subject.module, *_taps(subject, "")):
+        return _apart(subject.logits(source, target), plain)
+
+
+@torch.no_grad()
+def rows_sum_to_one(subject: Subject) -> float:
+    with watch(subject.module, *_taps(subject, ".weights")) as seen:
+        subject.logits(random_source(subject), random_target(subject))
+    rows = torch.cat([value.sum(-1).flatten() for values in seen.values() for value in values])
+    return (rows - 1).abs().max().item()
+
+
+@torch.no_grad()
+def a_set_without_positions(subject: Subject) -> float:
+    with _no_positions(subject):
+        return _moved_by_permutation(subject)
+
+
+@torch.no_grad()
+def a_sequence_with_positions(subject: Subject) -> float:
+    if not subject.positions:
+        raise Missing("it names no `positions`")
+    return _moved_by_permutation(subject)
+
+
+@torch.no_grad()
+def memory_is_used(subject: Subject) -> float:
+    source, other, target = random_source(subject), random_source(subject), random_target(subject)
+    one, two = subject.logits(source, target), subject.logits(other, target)
+    return min(_apart(a, b) for a, b in zip(one, two, strict=True))
+
+
+def dead_parameters(subject: Subject) -> float:
+    """Parameters that no gradient reaches. (A key's bias moves all scores of a row alike: softmax does not see it.)"""
+    source, target = random_source(subject, LENGTHS * 4), random_target(subject, 4 * len(LENGTHS))
+    learning = {
+        name: parameter
+        for name, parameter in subject.module.named_parameters()
+        if parameter.requires_grad and not name.endswith("key.bias")
+    }
+    if not learning:
+        return 0
+    with torch.enable_grad():
+        logits = subject.logits(source, target)
+        loss = cross_entropy(logits.flatten(0, 1), random_target(subject, len(source)).flatten())
+        gradients = torch.autograd.grad(loss, list(learning.values()), allow_unused=True)
+    return sum(gradient is None or not gradient.any() for gradient in gradients)
+
+
+def _taps(subject: Subject, ending: str) -> list[str]:
+    found = [path for path in taps(subject.module) if path.endswith(ending)]
+    if not found:
+        raise Missing("it has no taps")
+    return found
+
+
+def _moved_by_permutation(subject: Subject) -> float:
+    """How far the logits move when the words of each source change places; the end stays where it is."""
+    source, target = random_source(subject, (9, 9, 9)), random_target(subject, 3)
+    order = torch.cat([torch.arange(9).roll(4), torch.tensor([9])])
+    one, two = subject.logits(source, target), subject.logits(source[:, order], target)
+    return _apart(two, one)
+
+
+@contextmanager
+def _no_positions(subject: Subject) -> Iterator[None]:
+    if not subject.positions:
+        raise Missing("it names no `positions`")
+    hooks = [module.register_forward_hook(_zeros) for module in subject.positions]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _zeros(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+    return torch.zeros_like(output)
+
+
+LAWS = [
+    Law("causality", "a later word changes no earlier logit", causality, SAME),
+    Law("padding", "padding changes nothing", padding_invariance, SAME),
+    Law("batch = single", "what stands beside a sentence changes nothing", batch_is_single, SAME),
+    Law("cached = uncached", "a step equals the full pass, also after rows changed places", cached_is_uncached, SAME),
+    Law("beam 1 = greedy", "texts that differ", beam_of_one_is_greedy, 0),
+    Law("watched = unwatched", "what is shown is what is computed", watched_is_unwatched, SAME),
+    Law("attention rows sum to 1", "softmax over what may be seen", rows_sum_to_one, 1e-5),
+    Law("a set without positions", "the source's words may change places", a_set_without_positions, SAME),
+    Law("a sequence with positions", "then they may not", a_sequence_with_positions, CHANGED, at_least=True),
+    Law("the memory is used", "another source, other logits", memory_is_used, CHANGED, at_least=True),
+    Law("no dead parameter", "parameters without a gradient", dead_parameters, 0),
+]

@@ -1,0 +1,30 @@
+"""Names on the Hugging Face hub, such as Helsinki-NLP/opus-mt-en-es: fetched once, kept in its cache."""
+
+import re
+from pathlib import Path
+
+from regard.errors import FolderError
+
+NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+WANTED = ["*.json", "*.safetensors", "*.spm"]  # no pickles
+
+
+def find(folder: str | Path) -> Path:
+    """The folder itself where it is there; what looks like a hub's name is fetched."""
+    path = Path(folder)
+    if path.exists() or not NAME.fullmatch(str(folder)) or path.parent.exists():
+        return path
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise FolderError(
+            f"{folder} is not a folder here; to fetch it from the Hugging Face hub: pip install 'regard[hub]'"
+        ) from None
+    try:
+        return Path(snapshot_download(str(folder), allow_patterns=WANTED))
+    except Exception as error:  # the library's errors are of many kinds: offline, no such name, not allowed
+        reason = " ".join(str(error).split())[:200]
+        raise FolderError(
+            f"{folder} is not a folder here, and the Hugging Face hub did not give it ({reason}); "
+            "check the name and the connection"
+        ) from error

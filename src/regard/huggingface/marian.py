@@ -1,0 +1,333 @@
+"""MarianMTModel, the family of OPUS-MT: our Transformer under other names.
+
+Post-norm, sinusoidal positions with all sines first, embeddings scaled by √D, one table shared by source, target and
+output or one for each language, and a decoder that begins with the zero vector of padding.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.checkpoint import CONFIG, TOKENIZER, assign_weights, encode_tensors
+from regard.errors import ConfigError, FolderError
+from regard.files import encode_json, read_json
+from regard.huggingface.folder import (
+    GENERATION,
+    WEIGHTS,
+    ForeignConfig,
+    Loaded,
+    all_used,
+    drop_copies,
+    take,
+    weights,
+)
+from regard.layers.positions import sinusoidal_halves
+from regard.models.symbols import Symbols
+from regard.models.transformer import Transformer, TransformerConfig
+from regard.text.sentence_pieces import SOURCE, SentencePieces
+from regard.text.tokenizer import END, PADDING, UNKNOWN, Tokenizer
+
+KIND = "transformer"
+TOKENIZER_CONFIG = "tokenizer_config.json"
+ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
+
+
+class MarianConfig(ForeignConfig):
+    """config.json of a Marian folder; the defaults are those of `transformers`."""
+
+    model_type: Literal["marian"]
+    vocab_size: int = Field(58101, ge=4)
+    decoder_vocab_size: int | None = Field(None, ge=4)
+    d_model: int = Field(1024, ge=1)
+    encoder_layers: int = Field(12, ge=1)
+    decoder_layers: int = Field(12, ge=1)
+    encoder_attention_heads: int = Field(16, ge=1)
+    decoder_attention_heads: int = Field(16, ge=1)
+    encoder_ffn_dim: int = Field(4096, ge=1)
+    decoder_ffn_dim: int = Field(4096, ge=1)
+    activation_function: Literal["swish", "silu", "relu", "gelu"] = "gelu"
+    scale_embedding: bool = False
+    share_encoder_decoder_embeddings: bool = True
+    tie_word_embeddings: bool = True
+    max_position_embeddings: int = Field(1024, ge=1)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    pad_token_id: int = Field(58100, ge=0)
+    eos_token_id: int = Field(0, ge=0)
+    decoder_start_token_id: int = Field(58100, ge=0)
+    # Must be so: regard has no other.
+    normalize_before: Literal[False] = False
+    normalize_embedding: Literal[False] = False
+    add_final_layer_norm: Literal[False] = False
+    add_final_layernorm: Literal[False] = False
+    static_position_embeddings: Literal[True] = True
+    extra_pos_embeddings: Literal[0] = 0
+    is_encoder_decoder: Literal[True] = True
+    is_decoder: Literal[False] = False
+    # How to search; generation_config.json goes before these.
+    num_beams: int | None = None
+    max_length: int | None = None
+    length_penalty: float | None = None
+    bad_words_ids: list[list[int]] | None = None
+    forced_eos_token_id: int | None = 0
+    # What changes nothing once a model is trained, and what only repeats the above.
+    architectures: list[str] | None = None
+    bos_token_id: int | None = None
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    encoder_layerdrop: float = 0.0
+    decoder_layerdrop: float = 0.0
+    init_std: float = 0.02
+    num_hidden_layers: int | None = None
+    add_bias_logits: bool = False
+    use_cache: bool = True
+    force_bos_token_to_be_generated: bool = False
+    gradient_checkpointing: bool = False
+    classifier_dropout: float = 0.0
+    classif_dropout: float = 0.0
+    id2label: dict[str, str] | None = None
+    label2id: dict[str, int] | None = None
+    num_labels: int | None = None
+    dtype: str | None = None
+    torch_dtype: str | None = None
+    transformers_version: str | None = None
+    name_or_path: str | None = Field(None, alias="_name_or_path")
+    old_num_labels: int | None = Field(None, alias="_num_labels")
+
+
+def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
+    """Read a Marian folder."""
+    where = str(folder / WEIGHTS)
+    theirs = MarianConfig.read(config, folder / CONFIG)
+    found = weights(folder)
+    bias = found.get("final_logits_bias")
+    facts = to_ours(theirs, folder / CONFIG, output_bias=bias is not None and bool(bias.any()))
+    ours = take(found, names(facts), where)
+    if bias is not None:
+        del found["final_logits_bias"]
+        if facts.output_bias:
+            ours["output_bias"] = bias.flatten()
+    drop_copies(found, _copies(facts, ours), where)
+    all_used(found, where)
+    with torch.device("meta"):
+        model = Transformer(facts)
+    assign_weights(model, ours, where)
+    tokenizer = _tokenizer(folder)
+    for side, size in ((tokenizer, facts.vocabulary), (tokenizer.target, facts.target_vocabulary or facts.vocabulary)):
+        if side.size > size or (side.padding, side.end) != (facts.symbols.padding, facts.symbols.end):
+            raise FolderError(
+                f"{folder}: the tokenizer has {side.size} tokens, padding {side.padding}, end {side.end}; "
+                f"the model {size}, {facts.symbols.padding}, {facts.symbols.end}: not a pair"
+            )
+    return Loaded(KIND, "translation", model.eval(), tokenizer, **_search(folder, theirs))
+
+
+def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> TransformerConfig:
+    for name in ("attention_heads", "ffn_dim"):
+        encoder, decoder = getattr(theirs, f"encoder_{name}"), getattr(theirs, f"decoder_{name}")
+        if encoder != decoder:
+            raise FolderError(f"{path}: encoder_{name} is {encoder}, decoder_{name} {decoder}; wanted the same")
+    if theirs.decoder_start_token_id != theirs.pad_token_id:
+        raise FolderError(
+            f"{path}: decoder_start_token_id is {theirs.decoder_start_token_id}, pad_token_id {theirs.pad_token_id}; "
+            "wanted the same: a Marian decoder begins with padding"
+        )
+    shared = theirs.share_encoder_decoder_embeddings
+    targets = theirs.decoder_vocab_size or theirs.vocab_size
+    if shared and targets != theirs.vocab_size:
+        raise FolderError(f"{path}: decoder_vocab_size {targets} and vocab_size {theirs.vocab_size}, but shared")
+    try:
+        return TransformerConfig(
+            vocabulary=theirs.vocab_size,
+            target_vocabulary=None if shared else targets,
+            tied=theirs.tie_word_embeddings,
+            scaled=theirs.scale_embedding,
+            output_bias=output_bias,
+            width=theirs.d_model,
+            heads=theirs.encoder_attention_heads,
+            layers=theirs.encoder_layers,
+            decoder_layers=None if theirs.decoder_layers == theirs.encoder_layers else theirs.decoder_layers,
+            feed_forward=theirs.encoder_ffn_dim,
+            activation=ACTIVATIONS[theirs.activation_function],
+            dropout=theirs.dropout,
+            positions="halves",
+            longest=theirs.max_position_embeddings,
+            symbols=Symbols(padding=theirs.pad_token_id, begin=theirs.pad_token_id, end=theirs.eos_token_id),
+        )
+    except ConfigError as error:
+        raise FolderError(f"{path}: {error}") from error
+
+
+def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
+    """config.json for one of our models; ConfigError names what Marian does not have."""
+    wanted = {"norm": "post", "positions": "halves", "join": "added"}
+    for name, value in wanted.items():
+        if getattr(ours, name) != value:
+            raise ConfigError(
+                f"model.{name} is {getattr(ours, name)}, a Marian model's is {value}; train with model.{name}={value}"
+            )
+    if ours.symbols.begin != ours.symbols.padding:
+        raise ConfigError("the model begins with a symbol of its own, but a Marian decoder begins with padding")
+    return {
+        "model_type": "marian",
+        "architectures": ["MarianMTModel"],
+        "vocab_size": ours.vocabulary,
+        "decoder_vocab_size": ours.target_vocabulary or ours.vocabulary,
+        "share_encoder_decoder_embeddings": ours.target_vocabulary is None,
+        "tie_word_embeddings": ours.tied,
+        "scale_embedding": ours.scaled,
+        "d_model": ours.width,
+        "encoder_layers": ours.layers,
+        "decoder_layers": ours.decoder_layers or ours.layers,
+        "encoder_attention_heads": ours.heads,
+        "decoder_attention_heads": ours.heads,
+        "encoder_ffn_dim": ours.feed_forward,
+        "decoder_ffn_dim": ours.feed_forward,
+        "activation_function": ours.activation,
+        "dropout": ours.dropout,
+        "max_position_embeddings": ours.longest,
+        "pad_token_id": ours.symbols.padding,
+        "decoder_start_token_id": ours.symbols.padding,
+        "eos_token_id": ours.symbols.end,
+        "bos_token_id": None,
+        "forced_eos_token_id": ours.symbols.end,
+        "is_encoder_decoder": True,
+        "dtype": "float32",
+    }
+
+
+def files(model: nn.Module, tokenizer: Any) -> dict[str, bytes]:
+    """A Transformer as the files of a Marian folder."""
+    assert isinstance(model, Transformer)
+    ours = model.config
+    config = to_theirs(ours)
+    tensors = model.state_dict()
+    found = {theirs: tensors[name] for name, theirs in names(ours).items()}
+    targets = ours.target_vocabulary or ours.vocabulary
+    found["final_logits_bias"] = tensors.get("output_bias", torch.zeros(targets)).view(1, -1)
+    generation = {
+        "num_beams": 4,
+        "max_length": min(512, ours.longest),
+        "bad_words_ids": [[ours.symbols.padding]],
+        **{key: config[key] for key in ("pad_token_id", "eos_token_id", "decoder_start_token_id")},
+        "forced_eos_token_id": ours.symbols.end,
+    }
+    return {
+        CONFIG: encode_json(config),
+        GENERATION: encode_json(generation),
+        WEIGHTS: encode_tensors(found, {"format": "pt"}),
+        **_tokenizer_files(tokenizer, ours),
+    }
+
+
+# ------------------------------------------------ names
+
+ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+PARTS = {
+    "feed_forward.expand": "fc1",
+    "feed_forward.contract": "fc2",
+    "norm_attention": "self_attn_layer_norm",
+    "norm_feed_forward": "final_layer_norm",
+    **{f"attention.{ours}": f"self_attn.{theirs}" for ours, theirs in ATTENTION.items()},
+}
+DECODER_PARTS = {
+    "norm_memory_attention": "encoder_attn_layer_norm",
+    **{f"memory_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in ATTENTION.items()},
+}
+
+
+def names(config: TransformerConfig) -> dict[str, str]:
+    """Our names and theirs of every weight but the logits' bias and the tables."""
+    return dict(_names(config))
+
+
+def _names(config: TransformerConfig) -> Iterator[tuple[str, str]]:
+    if config.target_vocabulary is None:
+        yield "embedding.weight", "model.shared.weight"
+    else:
+        yield "embedding.weight", "model.encoder.embed_tokens.weight"
+        yield "target_embedding.weight", "model.decoder.embed_tokens.weight"
+    if not config.tied:
+        yield "output.weight", "lm_head.weight"
+    sides = [
+        ("encoder", config.layers, PARTS),
+        ("decoder", config.decoder_layers or config.layers, PARTS | DECODER_PARTS),
+    ]
+    for side, layers, parts in sides:
+        for number in range(layers):
+            for ours, theirs in parts.items():
+                for kind in ("weight", "bias"):
+                    yield f"{side}.blocks.{number}.{ours}.{kind}", f"model.{side}.layers.{number}.{theirs}.{kind}"
+
+
+def _copies(config: TransformerConfig, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What a file may hold besides: tied tables under their other names, and the positions, which are a formula."""
+    positions = sinusoidal_halves(config.longest, config.width)
+    copies = {f"model.{side}.embed_positions.weight": positions for side in ("encoder", "decoder")}
+    if config.target_vocabulary is None:
+        copies |= {f"model.{side}.embed_tokens.weight": ours["embedding.weight"] for side in ("encoder", "decoder")}
+    if config.tied:
+        copies["lm_head.weight"] = ours["target_embedding.weight" if config.target_vocabulary else "embedding.weight"]
+    return copies
+
+
+# ------------------------------------------------ words
+
+
+def _tokenizer(folder: Path) -> Any:
+    """SentencePieces in an OPUS-MT folder, our own Tokenizer in one that regard exported."""
+    if (folder / SOURCE).is_file() or not (folder / TOKENIZER).is_file():
+        return SentencePieces.load(folder)
+    return Tokenizer.load(folder / TOKENIZER)
+
+
+def _tokenizer_files(tokenizer: Any, config: TransformerConfig) -> dict[str, bytes]:
+    facts: dict[str, Any] = {
+        "eos_token": END,
+        "unk_token": UNKNOWN,
+        "pad_token": PADDING,
+        "model_max_length": min(512, config.longest),
+    }
+    if isinstance(tokenizer, SentencePieces):
+        facts |= {
+            "tokenizer_class": "MarianTokenizer",
+            "separate_vocabs": tokenizer.target.numbers != tokenizer.numbers,
+        }
+        found = tokenizer.files()
+    else:
+        facts["tokenizer_class"] = "PreTrainedTokenizerFast"
+        found = {TOKENIZER: tokenizer.to_json().encode()}
+    return {**found, TOKENIZER_CONFIG: encode_json(facts)}
+
+
+# ------------------------------------------------ generation settings
+
+FOLLOWED = {"num_beams", "max_length", "length_penalty", "bad_words_ids", "forced_eos_token_id", "renormalize_logits"}
+HARMLESS = {
+    *("pad_token_id", "eos_token_id", "bos_token_id", "decoder_start_token_id", "use_cache", "transformers_version"),
+    *("output_attentions", "output_hidden_states", "_from_model_config"),
+}
+
+
+def _search(folder: Path, config: MarianConfig) -> dict[str, Any]:
+    """How the folder wants to be searched, as keywords of Loaded."""
+    path = folder / GENERATION
+    own = read_json(path) if path.is_file() else {}
+    beams = own.get("num_beams") or config.num_beams or 1
+    penalty = own.get("length_penalty") or config.length_penalty or 1.0
+    longest = own.get("max_length") or config.max_length
+    for name, value in (("num_beams", beams), ("length_penalty", penalty), ("max_length", longest or 512)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise FolderError(f"{path}: {name} is {value!r}, wanted a positive number")
+    ignored = sorted(key for key, value in own.items() if key not in FOLLOWED | HARMLESS and value)
+    return {
+        "beams": int(beams),
+        "length_penalty": float(penalty),
+        # Begin and the end are counted there; without a limit of its own the text's length decides.
+        "longest": None if longest is None else max(1, int(longest) - 2),
+        "closed": own.get("forced_eos_token_id", config.forced_eos_token_id) is not None,
+        "notes": [f"{path}: {', '.join(ignored)}: not followed"] if ignored else [],
+    }

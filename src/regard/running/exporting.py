@@ -1,0 +1,22 @@
+"""A model folder written for other programs."""
+
+from pathlib import Path
+
+from regard import huggingface
+from regard.errors import ConfigError
+from regard.files import write_folder
+from regard.running import load
+
+FORMATS = ("huggingface",)
+
+
+def export_folder(folder: Path, output: Path, to: str) -> list[str]:
+    """Write `folder` as `output`, whole or not at all; the names of the files."""
+    if to not in FORMATS:
+        raise ConfigError(f"--to {to}: wanted one of {', '.join(FORMATS)}")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise ConfigError(f"{output} is there and not empty; give a folder that is not there yet")
+    model = load(folder)
+    files = huggingface.files(model.kind, model.model, model.tokenizer)
+    write_folder(output, files)
+    return list(files)

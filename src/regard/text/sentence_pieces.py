@@ -1,0 +1,133 @@
+"""The tokenizer of OPUS-MT folders: SentencePiece cuts the text, a vocabulary numbers the pieces (Kudo 2018).
+
+source.spm and target.spm cut the two languages; vocab.json numbers the pieces of both, or target_vocab.json those of
+the target. A piece that begins a word begins with "▁". A piece without a number is "<unk>".
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.errors import FolderError, InputError
+from regard.text.tokenizer import END, PADDING, UNKNOWN, WORD
+
+SPACE = "▁"
+SOURCE, TARGET = "source.spm", "target.spm"
+VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+LANGUAGE = re.compile(r">>[^<>\s]+<<")  # what many-to-many models are given first: ">>spa<< Good morning."
+
+
+class SentencePieces:
+    """One side of a pair; `target` is the other side."""
+
+    def __init__(self, model: bytes, numbers: dict[str, int], target: "SentencePieces | None" = None) -> None:
+        """`numbers` is the vocabulary. Broken model: FolderError without a file's name."""
+        import sentencepiece  # half a second of a library that only these folders need
+
+        self._model = sentencepiece.SentencePieceProcessor()
+        try:
+            self._model.LoadFromSerializedProto(model)
+        except (RuntimeError, ValueError) as error:
+            raise FolderError("cannot be read as a SentencePiece model") from error
+        self.proto = model
+        self.numbers = numbers
+        self._pieces = {number: piece for piece, number in numbers.items()}
+        self.end, self._unknown = numbers[END], numbers[UNKNOWN]
+        self.padding = self.begin = numbers[PADDING]
+        self.target = target or self
+
+    @classmethod
+    def load(cls, folder: Path) -> "SentencePieces":
+        """The pair of a folder, as its source side."""
+        shared = _vocabulary(folder / VOCABULARY)
+        separate = (folder / TARGET_VOCABULARY).is_file()
+        target = _one(folder / TARGET, _vocabulary(folder / TARGET_VOCABULARY) if separate else shared)
+        return _one(folder / SOURCE, shared, target)
+
+    def files(self) -> dict[str, bytes]:
+        """The files `load` reads."""
+        found = {SOURCE: self.proto, TARGET: self.target.proto, VOCABULARY: _encode(self.numbers)}
+        if self.target.numbers != self.numbers:
+            found[TARGET_VOCABULARY] = _encode(self.target.numbers)
+        return found
+
+    @property
+    def size(self) -> int:
+        """How many ids there are: one more than the highest."""
+        return max(self._pieces) + 1
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without begin and end."""
+        language = LANGUAGE.match(text)
+        codes = [language.group()] if language and language.group() in self.numbers else []
+        rest = text[len(codes[0]) :] if codes else text
+        try:
+            pieces = self._model.encode(rest, out_type=str)
+        except UnicodeEncodeError:
+            raise InputError(
+                f"text {text[:40]!r}: got half of a surrogate pair, wanted text that UTF-8 can write"
+            ) from None
+        return [self.numbers.get(piece, self._unknown) for piece in [*codes, *pieces]]
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self.encode(text) for text in texts]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of the ids; end and padding are left out, an unknown piece is "⁇"."""
+        return "".join(self._text(number) for number in ids).removeprefix(" ")
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """For each token the index of its word in `split_words(decode(ids))`; -1 for a special or no word."""
+        texts = [self._text(number) for number in ids]
+        whole = "".join(texts)
+        begins = [match.start() for match in WORD.finditer(whole)]
+        result, start = [], 0
+        for text in texts:
+            first = start + len(text) - len(text.lstrip())
+            before = sum(begin <= first for begin in begins)
+            result.append(before - 1 if text and begins else -1)
+            start += len(text)
+        return result
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """A short name for each token, for the axis of a picture: "walk", "·ing" (the word goes on), "</s>"."""
+        return [self._name(number) for number in ids]
+
+    def _name(self, number: int) -> str:
+        piece = self._pieces.get(number, UNKNOWN)
+        if piece in (END, PADDING, UNKNOWN):
+            return piece
+        return piece.removeprefix(SPACE) or "␣" if piece.startswith(SPACE) else f"·{piece}"
+
+    def _text(self, number: int) -> str:
+        piece = self._pieces.get(number, UNKNOWN)
+        if piece in (END, PADDING):
+            return ""
+        return " ⁇ " if piece == UNKNOWN else piece.replace(SPACE, " ")
+
+
+def _one(path: Path, numbers: dict[str, int], target: SentencePieces | None = None) -> SentencePieces:
+    try:
+        return SentencePieces(path.read_bytes(), numbers, target)
+    except OSError as error:
+        raise FolderError(f"{path} cannot be read: {error.strerror}; an OPUS-MT folder has it") from error
+    except FolderError as error:
+        raise FolderError(f"{path} {error}; copy it again") from error
+
+
+def _vocabulary(path: Path) -> dict[str, int]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{path} cannot be read as a vocabulary: {error}") from error
+    if not isinstance(found, dict) or not all(type(number) is int and number >= 0 for number in found.values()):
+        raise FolderError(f"{path}: wanted a JSON object of pieces and their numbers")
+    for special in (END, UNKNOWN, PADDING):
+        if special not in found:
+            raise FolderError(f"{path} has no {special}; wanted the vocabulary of a Marian model")
+    return found
+
+
+def _encode(numbers: dict[str, int]) -> bytes:
+    return json.dumps(numbers, ensure_ascii=False, indent=2).encode()

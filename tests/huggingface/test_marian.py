@@ -1,0 +1,317 @@
+"""Marian folders: the same numbers and tokens as `transformers`, both ways, and every fault named."""
+
+import json
+import shutil
+
+import pytest
+import sentencepiece
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from torch.testing import assert_close
+from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+
+import regard
+from regard.errors import FolderError
+from regard.generation import Beam, Greedy, generate
+from regard.generation.decode import Limits
+from regard.worlds.sentences import sentences
+
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
+SHAPES = {
+    "shared-swish": {"activation_function": "swish", "scale_embedding": True},
+    "separate-relu": {
+        "activation_function": "relu",
+        "scale_embedding": True,
+        "share_encoder_decoder_embeddings": False,
+        "decoder_vocab_size": 330,
+        "decoder_layers": 1,
+    },
+    "untied-gelu": {
+        "activation_function": "gelu",
+        "share_encoder_decoder_embeddings": False,
+        "tie_word_embeddings": False,
+        "decoder_vocab_size": 320,
+        "encoder_layers": 3,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory):
+    """A SentencePiece pair with its vocabularies, as OPUS-MT has them."""
+    folder = tmp_path_factory.mktemp("pieces")
+    pairs = list(sentences(3000))
+    models = {}
+    for side in ("source", "target"):
+        text = folder / f"{side}.txt"
+        text.write_text("\n".join(getattr(pair, side) for pair in pairs))
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(text), model_prefix=str(folder / side), vocab_size=180, minloglevel=2, hard_vocab_limit=False
+        )
+        (folder / f"{side}.model").rename(folder / f"{side}.spm")
+        models[side] = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.spm"))
+    names = {
+        side: [model.id_to_piece(number) for number in range(3, model.get_piece_size())]
+        for side, model in models.items()
+    }
+    shared = dict.fromkeys(["</s>", "<unk>", *names["source"], *names["target"]])
+    _write_vocabulary(folder / "vocab.json", [*shared][:299])
+    return folder, names
+
+
+def _write_vocabulary(path, names, size=300):
+    """Numbered from 0, filled up, padding last."""
+    filled = [*names, *(f"<filler{number}>" for number in range(size - 1 - len(names))), "<pad>"]
+    path.write_text(json.dumps({name: number for number, name in enumerate(filled)}))
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def folder(request, pieces, tmp_path_factory):
+    """A random Marian model as `transformers` saves it, with its tokenizer."""
+    return make_folder(tmp_path_factory.mktemp("marian") / request.param, pieces, **SHAPES[request.param])
+
+
+@pytest.fixture
+def shared(pieces, tmp_path):
+    return make_folder(tmp_path / "shared", pieces, **SHAPES["shared-swish"])
+
+
+def make_folder(folder, pieces, **changes):
+    torch.manual_seed(5)
+    config = MarianConfig(
+        **{
+            "vocab_size": 300,
+            "d_model": 48,
+            "encoder_layers": 2,
+            "decoder_layers": 2,
+            "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4,
+            "encoder_ffn_dim": 64,
+            "decoder_ffn_dim": 64,
+            "max_position_embeddings": 128,
+            "pad_token_id": 299,
+            "decoder_start_token_id": 299,
+            "init_std": 0.3,
+            **changes,
+        }
+    )
+    model = MarianMTModel(config)
+    model.final_logits_bias.normal_()
+    model.final_logits_bias[0, 0] = 7.0 if config.activation_function == "swish" else 4.0  # so that some texts end
+    model.generation_config.max_length = 24
+    model.generation_config.num_beams = 4
+    model.generation_config.bad_words_ids = [[299]]
+    model.save_pretrained(folder)
+    parts, names = pieces
+    for name in ("source.spm", "target.spm", "vocab.json"):
+        shutil.copy(parts / name, folder)
+    separate = not config.share_encoder_decoder_embeddings
+    if separate:
+        _write_vocabulary(folder / "vocab.json", ["</s>", "<unk>", *names["source"]])
+        own = ["</s>", "<unk>", *names["target"]]
+        names = [*own, *(f"<f{n}>" for n in range(299 - len(own))), "<pad>"]
+        names += [f"<g{n}>" for n in range(config.decoder_vocab_size - 300)]
+        (folder / "target_vocab.json").write_text(json.dumps({name: number for number, name in enumerate(names)}))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "MarianTokenizer", "separate_vocabs": separate})
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def theirs(folder):
+    return MarianMTModel.from_pretrained(folder).eval()
+
+
+@pytest.fixture(scope="module")
+def ours(folder):
+    return regard.load(folder)
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    """Fifty random sources, padded, ragged."""
+    chance = torch.Generator().manual_seed(3)
+    lengths = torch.randint(1, 20, (50,), generator=chance)
+    rows = torch.randint(2, 299, (50, 21), generator=chance)
+    for row, length in zip(rows, lengths.tolist(), strict=True):
+        row[length], row[length + 1 :] = 0, 299
+    return rows
+
+
+@torch.no_grad()
+def test_the_logits_are_those_of_transformers(ours, theirs, inputs):
+    target = torch.cat([torch.full((50, 1), 299), inputs[:, :7].clamp(max=298)], dim=1)
+    wanted = theirs(input_ids=inputs, attention_mask=inputs != 299, decoder_input_ids=target).logits
+    found = ours.model(inputs, target)
+    assert (found - wanted).abs().max() <= 1e-5
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("penalty", [1.0, 0.4])
+def test_greedy_and_beam_write_the_same_tokens(ours, theirs, inputs, width, penalty):
+    wanted = theirs.generate(
+        inputs,
+        attention_mask=inputs != 299,
+        num_beams=width,
+        length_penalty=penalty if width > 1 else None,
+        max_length=24,
+    )
+    strategy = Beam(width, penalty) if width > 1 else Greedy()
+    found = generate(ours.model, inputs, strategy, Limits([22] * 50, closed=True))
+    ended = 0
+    for row, hypotheses in zip(wanted.tolist(), found, strict=True):
+        tokens = row[1 : row.index(0)]
+        ended += len(tokens) < 22
+        assert hypotheses[0].tokens == tokens
+    assert 5 < ended < 50, "some must end by themselves, and some must reach the limit"
+
+
+@pytest.mark.filterwarnings("ignore:Recommended")  # sacremoses, which it does not use
+def test_text_in_text_out_as_transformers(folder, ours, theirs):
+    names = MarianTokenizer.from_pretrained(folder)
+    texts = [pair.source for pair in sentences(12, start=7)]
+    batch = names(texts, return_tensors="pt", padding=True)
+    assert ours.task.encode(texts).tolist() == batch.input_ids.tolist()
+    wanted = names.batch_decode(theirs.generate(**batch), skip_special_tokens=True)
+    found = [answer.text for answer in ours.run_all(texts)]  # with the folder's own beams and limit
+    assert [" ".join(text.replace("⁇", " ").split()) for text in found] == [" ".join(text.split()) for text in wanted]
+
+
+def test_reading_and_writing_gives_the_same_bits(folder, here, tmp_path):
+    done = here("export", folder, tmp_path / "out", "--to", "huggingface")
+    assert done.returncode == 0, done.stderr
+    wanted, found = load_file(folder / "model.safetensors"), load_file(tmp_path / "out" / "model.safetensors")
+    assert wanted.keys() == found.keys()
+    for name, weight in wanted.items():
+        assert torch.equal(weight, found[name]), name
+    assert MarianConfig.from_pretrained(folder).to_dict().items() >= _told(tmp_path / "out").items()
+
+
+def _told(folder):
+    config = json.loads((folder / "config.json").read_text())
+    return {key: value for key, value in config.items() if key not in ("dtype", "architectures")}
+
+
+def test_what_we_train_opens_in_transformers_and_gives_the_same(trained, here, tmp_path):
+    done = here("export", trained, tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    theirs, report = MarianMTModel.from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not any(report.values()), report
+    names = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    ours, again = regard.load(trained), regard.load(tmp_path / "out")
+    for name, weight in ours.model.state_dict().items():
+        assert torch.equal(weight, again.model.state_dict()[name]), name
+    texts = [pair.source for pair in sentences(10, start=50)]
+    batch = names(texts, return_tensors="pt", padding=True, return_token_type_ids=False)
+    assert batch.input_ids.tolist() == ours.task.encode(texts).tolist()
+    with torch.no_grad():
+        target = torch.full((10, 1), ours.tokenizer.begin)
+        wanted = theirs.eval()(**batch, decoder_input_ids=target).logits
+        assert_close(ours.model(batch.input_ids, target), wanted, atol=1e-5, rtol=0)
+        written = theirs.generate(**batch, num_beams=1, max_length=30)
+    wanted = names.batch_decode(written, skip_special_tokens=True)
+    cut = Limits([28] * 10, closed=True)
+    found = generate(ours.model, batch.input_ids, Greedy(), cut)
+    assert [ours.tokenizer.decode(hypotheses[0].tokens) for hypotheses in found] == wanted
+
+
+def test_ctranslate2_converts_it_and_writes_the_same(trained, here, tmp_path):
+    import ctranslate2
+    from ctranslate2.converters import TransformersConverter
+
+    assert here("export", trained, tmp_path / "out").returncode == 0
+    TransformersConverter(str(tmp_path / "out")).convert(str(tmp_path / "ct2"))
+    engine = ctranslate2.Translator(str(tmp_path / "ct2"), inter_threads=1, intra_threads=1)
+    names = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    texts = [pair.source for pair in sentences(20, start=50)]
+    sources = [names.convert_ids_to_tokens(names(text).input_ids) for text in texts]
+    answers = engine.translate_batch(sources, beam_size=1, max_decoding_length=20, min_decoding_length=0)
+    found = generate(
+        regard.load(trained).model, regard.load(trained).task.encode(texts), Greedy(), Limits([20] * len(texts))
+    )
+    for answer, hypotheses in zip(answers, found, strict=True):
+        assert names.convert_tokens_to_ids(answer.hypotheses[0]) == hypotheses[0].tokens
+
+
+# ------------------------------------------------ faults
+
+
+def edit(folder, change):
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+def edit_config(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+FAULTS = {
+    "missing weight": (lambda f: edit(f, lambda t: t.pop("model.encoder.layers.1.fc1.bias")), "layers.1.fc1.bias"),
+    "extra weight": (lambda f: edit(f, lambda t: t.update(extra=torch.zeros(2))), "a weight extra"),
+    "wrong shape": (
+        lambda f: edit(f, lambda t: t.update({"model.shared.weight": torch.zeros(300, 47)})),
+        r"\(300, 47\), wanted \(300, 48\)",
+    ),
+    "positions of another kind": (
+        lambda f: edit(f, lambda t: t.update({"model.encoder.embed_positions.weight": torch.ones(128, 48)})),
+        "embed_positions.weight differs",
+    ),
+    "unknown key": (lambda f: edit_config(f, rotary=True), "'rotary'"),
+    "pre-norm": (lambda f: edit_config(f, normalize_before=True), "normalize_before"),
+    "heads do not divide": (
+        lambda f: edit_config(f, encoder_attention_heads=5, decoder_attention_heads=5),
+        "does not divide",
+    ),
+    "other family": (lambda f: edit_config(f, model_type="t5"), "'t5'"),
+    "truncated pieces": (lambda f: (f / "source.spm").write_bytes((f / "source.spm").read_bytes()[:900]), "source.spm"),
+    "missing pieces": (lambda f: (f / "target.spm").unlink(), "target.spm"),
+    "truncated vocabulary": (lambda f: (f / "vocab.json").write_text('{"</s>": 0, '), "vocab.json"),
+    "vocabulary without padding": (lambda f: (f / "vocab.json").write_text('{"</s>": 0, "<unk>": 1}'), "<pad>"),
+    "another model's vocabulary": (
+        lambda f: (f / "vocab.json").write_text('{"</s>": 0, "<unk>": 1, "<pad>": 2}'),
+        "not a pair",
+    ),
+    "truncated weights": (
+        lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:2000]),
+        "model.safetensors",
+    ),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "no model.safetensors"),
+    "a pickle": (lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"), "a pickle.*save_pretrained"),
+    "a bad beam": (lambda f: (f / "generation_config.json").write_text('{"num_beams": "four"}'), "num_beams"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_one_line_that_names_it(shared, here, tmp_path, fault):
+    spoil, named = FAULTS[fault]
+    spoil(shared)
+    with pytest.raises(FolderError, match=named):
+        regard.load(shared)
+    done = here("export", shared, tmp_path / "out")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_export_never_overwrites(trained, here, tmp_path):
+    (tmp_path / "mine.txt").write_text("precious")
+    done = here("export", trained, tmp_path)
+    assert done.returncode == 2
+    assert "not empty" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    assert "wanted one of huggingface" in here("export", trained, tmp_path / "x", "--to", "gguf").stderr
+
+
+def test_a_name_on_the_hub_offline_is_one_line(here, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    done = here("run", "Helsinki-NLP/opus-mt-en-es", "Hello.")
+    assert done.returncode == 2
+    assert "is not a folder here" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,118 @@
+"""Scores of a test set: in pieces as in one, teacher-forced beside free-running, by length, with seeds, with gold."""
+
+import json
+
+import pytest
+import torch
+
+import regard
+from regard.evaluation.evaluate import heldout_loss
+from regard.generation import Greedy
+from regard.metrics.translation import tally
+from regard.running import scoring
+from regard.running.scoring import Item, score
+from regard.worlds.sentences import sentences
+
+
+@pytest.fixture(scope="module")
+def translator(trained):
+    return regard.load(trained)
+
+
+@pytest.fixture(scope="module")
+def items():
+    return [Item(pair.source, pair.target) for pair in sentences(50, split="heldout")]
+
+
+@pytest.fixture
+def pairs(items, tmp_path):
+    path = tmp_path / "test.tsv"
+    path.write_text("".join(f"{item.source}\t{item.target}\n" for item in items))
+    return path
+
+
+def test_a_test_set_in_pieces_scores_as_in_one(translator, items, monkeypatch):
+    whole = score(translator, iter(items), Greedy())
+    monkeypatch.setattr(scoring, "CHUNK", 7)
+    pieces = score(translator, iter(items), Greedy())
+    assert pieces["bleu"] == pytest.approx(whole["bleu"])
+    assert pieces["loss"] == pytest.approx(whole["loss"])
+    assert pieces["by_length"] == whole["by_length"]
+
+
+def test_scores_are_those_of_the_parts(translator, items):
+    scores = score(translator, iter(items), Greedy())
+    written = [answer.text for answer in translator.run_all([item.source for item in items])]
+    assert scores["bleu"] == pytest.approx(tally(written, [item.target for item in items]).bleu.value)
+    assert scores["gap"] == pytest.approx(scores["teacher_forced_bleu"] - scores["bleu"])
+    assert sum(row["pairs"] for row in scores["by_length"]) == scores["pairs"] == 50
+    names = translator.tokenizer
+    batches = [
+        scoring.collate_padded(
+            [(names.encode(item.source), names.encode(item.target))], [0], names.begin, names.end, names.padding
+        )
+        for item in items
+    ]
+    assert scores["loss"] == pytest.approx(heldout_loss(translator.model, translator.task, batches), rel=1e-4)
+
+
+def test_a_model_that_is_always_right_has_no_gap(translator, items, monkeypatch):
+    answers = {item.source: item.target for item in items}
+    names, model = translator.tokenizer, translator.model
+
+    def knows(source, target):
+        """Logits that name the true next token."""
+        logits = torch.zeros(*target.shape, names.size)
+        for row, ids in enumerate(source.tolist()):
+            truth = [*names.encode(answers[names.decode(ids)]), names.end]
+            for place, token in enumerate(truth[: target.shape[1]]):
+                logits[row, place, token] = 30.0
+        return logits
+
+    monkeypatch.setattr(type(model), "forward", lambda self, source, target: knows(source, target))
+    monkeypatch.setattr(
+        type(translator), "run_all", lambda self, texts, strategy: [_Said(answers[text]) for text in texts]
+    )
+    scores = score(translator, iter(items))
+    assert (scores["exact_match"], scores["teacher_forced_accuracy"]) == (1.0, 1.0)
+    assert (scores["bleu"], scores["gap"]) == (pytest.approx(100), pytest.approx(0))
+
+
+class _Said:
+    def __init__(self, text):
+        self.text = text
+
+
+def test_alignments_in_pharaohs_format_and_gold(here, trained, pairs, tmp_path):
+    links = tmp_path / "found.pharaoh"
+    done = here("evaluate", trained, pairs, "--most", 10, "--alignments", links)
+    assert done.returncode == 0, done.stderr
+    lines = links.read_text().splitlines()
+    assert len(lines) == 10
+    for line, pair in zip(lines, pairs.read_text().splitlines(), strict=False):
+        source, target = (side.split() for side in pair.split("\t"))
+        for link in line.split():
+            one, other = map(int, link.split("-"))
+            assert one < len(source)
+            assert other < len(target)
+    # Against itself there is no error; against its sure links made possible ones, neither.
+    done = here("evaluate", trained, pairs, "--most", 10, "--gold", links, "--json")
+    assert json.loads(done.stdout)["alignment_error_rate"] == 0
+    links.write_text("0-0 nonsense\n" * 10)
+    done = here("evaluate", trained, pairs, "--most", 10, "--gold", links)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "'nonsense' is no link" in done.stderr
+    links.write_text("0-0\n")
+    assert "ends before line 2" in here("evaluate", trained, pairs, "--gold", links).stderr
+
+
+def test_several_runs_or_seeds_give_mean_and_deviation(here, trained, pairs):
+    done = here("evaluate", trained, trained, pairs, "--most", 10, "--json")
+    assert done.returncode == 0, done.stderr
+    same = json.loads(done.stdout)
+    assert (same["runs"], same["deviation"]["bleu"]) == (2, 0)
+    done = here("evaluate", trained, pairs, "--most", 10, "--seeds", 3, "--json")
+    drawn = json.loads(done.stdout)
+    assert drawn["runs"] == 3
+    assert drawn["deviation"]["chrf"] > 0
+    assert here("evaluate", trained, pairs, "--seeds", 3, "--beam", 2).returncode == 2
