@@ -23,6 +23,7 @@ TINY = [
     "model.feed_forward=64",
     "model.vocabulary=400",
     "data.sentences=2000",
+    "data.whole_words=100",
     "data.heldout=40",
     "training.batch_tokens=512",
     "training.evaluate_on=20",

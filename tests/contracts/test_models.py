@@ -36,6 +36,7 @@ EXAMPLES = [
     Example("transformer", TransformerConfig(**TINY, norm="pre")),
     Example("transformer", TransformerConfig(**TINY, positions="learned", join="concatenated", decoder_layers=1)),
     Example("transformer", TransformerConfig(**TINY, positions="halves", activation="swish")),
+    Example("transformer", TransformerConfig(**TINY, target_vocabulary=40, tied=False, output_bias=True, scaled=False)),
 ]
 LENGTHS = [7, 3, 5, 1]
 

@@ -182,6 +182,27 @@ def test_text_in_text_out_as_transformers(folder, ours, theirs):
     assert [" ".join(text.replace("⁇", " ").split()) for text in found] == [" ".join(text.split()) for text in wanted]
 
 
+def test_the_commands_take_a_foreign_folder_as_it_is(folder, here, tmp_path):
+    done = here("run", folder, "the boy eats bread", "--alignment", "--beam", 1)
+    assert done.returncode == 0, done.stderr
+    done = here("info", folder, "--json")
+    facts = json.loads(done.stdout)
+    assert (facts["kind"], facts["task"], facts["verified"]) == ("transformer", "translation", False)
+    pairs = tmp_path / "test.tsv"
+    pairs.write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in sentences(4)))
+    assert "bleu" in json.loads(here("evaluate", folder, pairs, "--json").stdout)
+    assert "name the test data" in here("evaluate", folder).stderr
+    assert here("check", folder).returncode == 0
+
+
+def test_settings_that_are_not_followed_are_named(shared, here):
+    path = shared / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"repetition_penalty": 1.3}))
+    done = here("run", shared, "the boy")
+    assert done.returncode == 0
+    assert "repetition_penalty: not followed" in done.stderr
+
+
 def test_reading_and_writing_gives_the_same_bits(folder, here, tmp_path):
     done = here("export", folder, tmp_path / "out", "--to", "huggingface")
     assert done.returncode == 0, done.stderr
@@ -197,13 +218,24 @@ def _told(folder):
     return {key: value for key, value in config.items() if key not in ("dtype", "architectures")}
 
 
-def test_what_we_train_opens_in_transformers_and_gives_the_same(trained, here, tmp_path):
-    done = here("export", trained, tmp_path / "out")
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory, command, tiny):
+    """A folder that `regard train translator` made on a user's own pairs."""
+    folder = tmp_path_factory.mktemp("mine")
+    pairs = folder / "pairs.tsv"
+    pairs.write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in sentences(2000)))
+    done = command("train", "translator", pairs, "-o", folder / "run", *tiny, "training.steps=60")
+    assert done.returncode == 0, done.stderr
+    return folder / "run"
+
+
+def test_what_we_train_opens_in_transformers_and_gives_the_same(mine, here, tmp_path):
+    done = here("export", mine, tmp_path / "out")
     assert done.returncode == 0, done.stderr
     theirs, report = MarianMTModel.from_pretrained(tmp_path / "out", output_loading_info=True)
     assert not any(report.values()), report
     names = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
-    ours, again = regard.load(trained), regard.load(tmp_path / "out")
+    ours, again = regard.load(mine), regard.load(tmp_path / "out")
     for name, weight in ours.model.state_dict().items():
         assert torch.equal(weight, again.model.state_dict()[name]), name
     texts = [pair.source for pair in sentences(10, start=50)]
@@ -220,20 +252,18 @@ def test_what_we_train_opens_in_transformers_and_gives_the_same(trained, here, t
     assert [ours.tokenizer.decode(hypotheses[0].tokens) for hypotheses in found] == wanted
 
 
-def test_ctranslate2_converts_it_and_writes_the_same(trained, here, tmp_path):
+def test_ctranslate2_converts_it_and_writes_the_same(mine, here, tmp_path):
     import ctranslate2
     from ctranslate2.converters import TransformersConverter
 
-    assert here("export", trained, tmp_path / "out").returncode == 0
+    assert here("export", mine, tmp_path / "out").returncode == 0
     TransformersConverter(str(tmp_path / "out")).convert(str(tmp_path / "ct2"))
     engine = ctranslate2.Translator(str(tmp_path / "ct2"), inter_threads=1, intra_threads=1)
     names = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     texts = [pair.source for pair in sentences(20, start=50)]
     sources = [names.convert_ids_to_tokens(names(text).input_ids) for text in texts]
     answers = engine.translate_batch(sources, beam_size=1, max_decoding_length=20, min_decoding_length=0)
-    found = generate(
-        regard.load(trained).model, regard.load(trained).task.encode(texts), Greedy(), Limits([20] * len(texts))
-    )
+    found = generate(regard.load(mine).model, regard.load(mine).task.encode(texts), Greedy(), Limits([20] * len(texts)))
     for answer, hypotheses in zip(answers, found, strict=True):
         assert names.convert_tokens_to_ids(answer.hypotheses[0]) == hypotheses[0].tokens
 
@@ -300,13 +330,20 @@ def test_a_fault_is_one_line_that_names_it(shared, here, tmp_path, fault):
     assert not (tmp_path / "out").exists()
 
 
-def test_an_export_never_overwrites(trained, here, tmp_path):
+def test_what_marian_does_not_have_is_refused(trained, here, tmp_path):
+    done = here("export", trained, tmp_path / "out")
+    assert done.returncode == 2
+    assert "train with model.norm=post" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_export_never_overwrites(mine, here, tmp_path):
     (tmp_path / "mine.txt").write_text("precious")
-    done = here("export", trained, tmp_path)
+    done = here("export", mine, tmp_path)
     assert done.returncode == 2
     assert "not empty" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-    assert "wanted one of huggingface" in here("export", trained, tmp_path / "x", "--to", "gguf").stderr
+    assert "wanted one of huggingface" in here("export", mine, tmp_path / "x", "--to", "gguf").stderr
 
 
 def test_a_name_on_the_hub_offline_is_one_line(here, monkeypatch):

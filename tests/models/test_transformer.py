@@ -110,3 +110,24 @@ def test_sinusoidal_positions_have_no_longest_and_learned_ones_do():
     learned = short.model_copy(update={"positions": "learned"})
     with pytest.raises(InputError, match="50 tokens"):
         Transformer(learned)(long, long)
+
+
+def test_the_row_of_padding_is_zero_and_does_not_learn():
+    model = Transformer(TINY)
+    logits = model(torch.randint(3, 40, (2, 5)), torch.randint(3, 40, (2, 4)))
+    logits.square().sum().backward()
+    padding = TINY.symbols.padding
+    assert not model.embedding.weight[padding].any()
+    assert not model.embedding.weight.grad[padding].any()
+    assert model.embedding.weight.grad[padding + 1 :].any(dim=1).all()
+
+
+def test_a_quiet_start_hands_words_through():
+    model = Transformer(TINY.model_copy(update={"norm": "pre", "quiet_start": True}))
+    words = torch.randn(2, 5, 24)
+    assert torch.equal(model.encoder.blocks[0](words, None), words)
+
+
+def test_symbols_must_be_ids():
+    with pytest.raises(ConfigError, match="only 40 ids"):
+        TransformerConfig(vocabulary=40, width=8, heads=2, symbols={"padding": 40, "begin": 1, "end": 2})

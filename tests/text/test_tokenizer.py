@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import models, trainers
 
 from regard.errors import ConfigError, FolderError, InputError
-from regard.text.tokenizer import Tokenizer, split_words
+from regard.text.tokenizer import Tokenizer, by_spaces, split_words
 
 TEXTS = [
     "The cat sat on the mat.",
@@ -55,7 +55,7 @@ def test_size_is_at_most_what_was_asked():
     assert Tokenizer.train(TEXTS, 270).size == 270
     assert Tokenizer.train(TEXTS, 259).size == 259
     assert 259 < Tokenizer.train(TEXTS, 100_000).size < 1000
-    with pytest.raises(ConfigError, match="got 258, wanted at least 259"):
+    with pytest.raises(ConfigError, match="vocabulary of 258 .* at least 259"):
         Tokenizer.train(TEXTS, 258)
 
 
@@ -71,6 +71,15 @@ def test_decode_undoes_encode(text):
 @given(st.lists(ANY_TEXT, max_size=5))
 def test_many_at_once_equal_one_by_one(texts):
     assert SMALL.encode_all(texts) == [SMALL.encode(text) for text in texts]
+
+
+def test_the_commonest_words_stay_whole():
+    tokenizer = Tokenizer.train(TEXTS, 330, whole_words=60)
+    assert len(tokenizer.encode("The cats sitting haciendo")) == 4
+    assert len(Tokenizer.train(TEXTS, 330).encode("The cats sitting haciendo")) > 4  # merging alone cuts some
+    for text in (*TEXTS, "unheard-of 🙂"):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert Tokenizer.train(iter(TEXTS), 330, whole_words=60).to_json() == tokenizer.to_json()
 
 
 def test_normalizes_to_composed_letters(tokenizer):
@@ -111,6 +120,11 @@ def test_split_words():
     assert split_words("¿Qué tal, Tom?") == ["¿", "Qué", "tal", ",", "Tom", "?"]
     assert split_words("don't  stop...\n") == ["don", "'", "t", "stop", ".", ".", "."]
     assert split_words(" \n") == []
+
+
+def test_words_between_spaces():
+    assert by_spaces("¿Qué tal, Tom?") == [0, 0, 1, 1, 2, 2]
+    assert by_spaces("  a  b ") == [0, 1]
 
 
 def test_words_of_tokens(tokenizer):

@@ -32,6 +32,7 @@ class DataConfig(Facts):
         description=f"words a side; a line with more, or {LETTERS} times as many characters, is bad",
     )
     heldout: int = Field(2000, ge=1, description="pairs kept out of training, at most a tenth of all")
+    whole_words: int = Field(0, ge=0, description="tokens of the vocabulary that are the text's commonest words, uncut")
     sentences: int = Field(150_000, ge=1, description="pairs the built-in world makes when no files are given")
 
 

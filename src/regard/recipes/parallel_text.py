@@ -29,7 +29,8 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
     if tokenizer_file.exists():
         tokenizer = Tokenizer.load(tokenizer_file)
     else:
-        tokenizer = Tokenizer.train((side for pair in corpus.sample() for side in pair), vocabulary)
+        texts = (side for pair in corpus.sample() for side in pair)
+        tokenizer = Tokenizer.train(texts, vocabulary, run.data.whole_words)
         tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
         write_file(tokenizer_file, tokenizer.to_json().encode())
     data = ParallelText(

@@ -3,22 +3,31 @@
 from pathlib import Path
 from typing import Any
 
-from regard import checkpoint
-from regard.files import read_json, verify
+from regard import checkpoint, huggingface
+from regard.files import MANIFEST, read_json, verify
+from regard.huggingface.hub import find
 
 
 def describe_folder(folder: Path) -> dict[str, Any]:
-    """The facts of a verified folder, in the order a reader wants them."""
-    found = checkpoint.load(folder)
-    manifest = verify(folder)
-    config = read_json(folder / checkpoint.CONFIG)
+    """The facts of a folder, in the order a reader wants them; its files are verified where it has a manifest."""
+    path = find(folder)
+    if huggingface.is_foreign(path):
+        foreign = huggingface.load(path)
+        kind, task, model = foreign.kind, foreign.task, foreign.model
+        versions = {"transformers": read_json(path / checkpoint.CONFIG).get("transformers_version")}
+    else:
+        found = checkpoint.load(path)
+        kind, task, model = found.kind, str(found.task.get("name")), found.model
+        versions = read_json(path / checkpoint.CONFIG).get("versions", {})
+    manifest = verify(path) if (path / MANIFEST).is_file() else None
+    files = manifest or {file.name: {"size": file.stat().st_size} for file in sorted(path.iterdir()) if file.is_file()}
     return {
-        "folder": str(folder),
-        "kind": found.kind,
-        "task": found.task.get("name"),
-        "parameters": sum(parameter.numel() for parameter in found.model.parameters()),
-        "model": config["model"],
-        "versions": config.get("versions", {}),
-        "files": {name: entry["size"] for name, entry in manifest.items()},
-        "verified": True,
+        "folder": str(path),
+        "kind": kind,
+        "task": task,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "model": model.config.model_dump(mode="json"),  # type: ignore[union-attr, operator]
+        "versions": versions,
+        "files": {name: entry["size"] for name, entry in files.items()},
+        "verified": manifest is not None,
     }

@@ -7,7 +7,9 @@ last one is padding, which a decoder is also given first.
 """
 
 import codecs
+import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -51,25 +53,33 @@ class Tokenizer:
         return self
 
     @classmethod
-    def train(cls, texts: Iterable[str], size: int) -> "Tokenizer":
-        """Learn at most `size` tokens from the texts. The same texts in the same order: the same tokenizer.
+    def train(cls, texts: Iterable[str], size: int, whole_words: int = 0) -> "Tokenizer":
+        """Learn at most `size` tokens from the texts, the commonest `whole_words` of the words among them.
 
-        A small text may have fewer pairs worth merging than asked for; `size` then says how many there are.
+        The same texts in the same order: the same tokenizer. A small text may have fewer pairs worth merging than
+        asked for; `size` then says how many there are. Merging alone fills many places with steps on the way to a word.
         """
-        if size < SMALLEST:
-            raise ConfigError(f"tokenizer size: got {size}, wanted at least {SMALLEST}: the bytes and the specials")
+        if size - whole_words < SMALLEST:
+            raise ConfigError(
+                f"a vocabulary of {size} with {whole_words} whole words; wanted at least {SMALLEST} more than these, "
+                "for the bytes and the specials: a larger model.vocabulary or fewer data.whole_words"
+            )
         core = tokenizers.Tokenizer(models.BPE())
         core.normalizer = normalizers.NFC()
         core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
         core.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
         trainer = trainers.BpeTrainer(
-            vocab_size=size - 1,
+            vocab_size=size - 1 - whole_words,
             min_frequency=2,  # a pair seen once is no pattern
             special_tokens=[END, UNKNOWN],
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
+        if whole_words:
+            texts = list(texts)
         core.train_from_iterator(texts, trainer)
+        if whole_words:
+            _keep_whole(core, texts, whole_words)
         core.add_special_tokens([PADDING])  # at the end
         # For other readers of the file; here a task closes its sentences itself.
         core.post_processor = processors.TemplateProcessing(single=f"$A {END}", special_tokens=[(END, cls.end)])
@@ -158,6 +168,19 @@ class Tokenizer:
         text = self._bytes[number].decode("utf-8", "backslashreplace")
         text = (text.removeprefix(" ") or " ").replace(" ", "␣")
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _keep_whole(core: tokenizers.Tokenizer, texts: Iterable[str], count: int) -> None:
+    """Give the commonest words that merging would cut a token each."""
+    words = Counter(
+        word for text in texts for word, _ in core.pre_tokenizer.pre_tokenize_str(core.normalizer.normalize_str(text))
+    )
+    model = json.loads(core.to_str())["model"]
+    vocabulary: dict[str, int] = model["vocab"]
+    common = sorted((word for word in words if word not in vocabulary), key=lambda word: (-words[word], word))
+    vocabulary |= {word: len(vocabulary) + place for place, word in enumerate(common[:count])}
+    merges = [tuple(pair) for pair in model["merges"]]
+    core.model = models.BPE(vocab=vocabulary, merges=merges, ignore_merges=True)
 
 
 def _has_lone_surrogate(text: str) -> bool:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from regard.training.muon import Muon
 
 Kind = Literal["adamw", "muon"]
-BESIDE_MUON = 3.0  # the rate of embeddings, norms and biases beside Muon's matrices, as a multiple of the run's
+BESIDE_MUON = 0.5  # the rate of embeddings, norms and biases beside Muon's matrices, as a multiple of the run's
 Schedule = Literal["inverse_sqrt", "cosine", "linear", "constant"]
 MEMORY = ("step", "exp_avg", "exp_avg_sq", "momentum")  # what either keeps of a parameter
 
