@@ -76,7 +76,8 @@ def test_many_at_once_equal_one_by_one(texts):
 def test_the_commonest_words_stay_whole():
     tokenizer = Tokenizer.train(TEXTS, 330, whole_words=60)
     assert len(tokenizer.encode("The cats sitting haciendo")) == 4
-    assert len(Tokenizer.train(TEXTS, 330).encode("The cats sitting haciendo")) > 4  # merging alone cuts some
+    merged = Tokenizer.train(TEXTS, tokenizer.size)  # as many tokens, but some are steps on the way to a word
+    assert len(merged.encode("The cats sitting haciendo")) > 4
     for text in (*TEXTS, "unheard-of 🙂"):
         assert tokenizer.decode(tokenizer.encode(text)) == text
     assert Tokenizer.train(iter(TEXTS), 330, whole_words=60).to_json() == tokenizer.to_json()
