@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.generation.decode import Generator, Hypothesis, Limits, forbid
+from regard.generation.decode import Generator, Hypothesis, Limits, forbid, log_total
 
 
 def beam_search(
@@ -33,7 +33,7 @@ def beam_search(
     step = 0
     while numbers:
         logits, state = model.step(tokens, state)
-        all_of_it = logits.logsumexp(-1)
+        all_of_it = log_total(logits)
         forbid(logits, symbols, end=step < limits.shortest)
         best = best_continuations(logits, all_of_it, totals, 2 * width)
         texts = torch.cat(

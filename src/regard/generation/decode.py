@@ -79,6 +79,11 @@ def forbid(logits: Tensor, symbols: Any, *, end: bool) -> None:
         logits[:, symbols.end] = -torch.inf
 
 
+def log_total(logits: Tensor) -> Tensor:
+    """`logits.logsumexp(-1)`, a few rows at a time: what it needs in between stays in the processor's cache."""
+    return torch.cat([rows.logsumexp(-1) for rows in logits.split(8)])
+
+
 def write(model: Generator, inputs: Any, limits: Limits, choose: Choice) -> list[list[Hypothesis]]:
     """Write all rows side by side, a token each a step; a row that is done leaves the batch."""
     symbols = model.config.symbols
@@ -91,7 +96,7 @@ def write(model: Generator, inputs: Any, limits: Limits, choose: Choice) -> list
     step = 0
     while numbers:
         logits, state = model.step(tokens, state)
-        all_of_it = logits.logsumexp(-1)
+        all_of_it = log_total(logits)
         forbid(logits, symbols, end=step < limits.shortest)
         tokens = choose(logits, numbers)
         gains = logits.gather(1, tokens[:, None])[:, 0] - all_of_it

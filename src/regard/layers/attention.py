@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.layers import masks
+from regard.layers.linear import Linear
 from regard.layers.tap import Tap
 
 
@@ -145,10 +146,10 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         assert width % heads == 0, f"width {width} does not divide into {heads} heads"
         self.heads = heads
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width)
-        self.value = nn.Linear(width, width)
-        self.output = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.key = Linear(width, width)
+        self.value = Linear(width, width)
+        self.output = Linear(width, width)
         self.similarity = similarity
         self.weights = Tap()
 

@@ -1,7 +1,8 @@
 """The key-value cache of one attention: what was projected once is kept, because the past does not change.
 
 It lives outside the model and is passed in. Room is made in advance and doubled when it runs out, so that a step
-writes one column and copies nothing.
+writes one column and copies nothing. What a row has seen stands together in memory, (B, T, H, K), so that rows change
+places by copying long stretches.
 """
 
 import torch
@@ -24,8 +25,8 @@ class Cache:
         length = self.length + new.key.shape[2]
         self._keys = self._with_room(self._keys, new.key, length)
         self._values = self._with_room(self._values, new.value, length)
-        self._keys[:, :, self.length : length] = new.key
-        self._values[:, :, self.length : length] = new.value
+        self._keys[:, self.length : length] = new.key.transpose(1, 2)
+        self._values[:, self.length : length] = new.value.transpose(1, 2)
         self.length = length
         return self.seen
 
@@ -33,7 +34,7 @@ class Cache:
     def seen(self) -> KeysValues:
         assert self._keys is not None, "nothing was appended yet"
         assert self._values is not None
-        return KeysValues(self._keys[:, :, : self.length], self._values[:, :, : self.length])
+        return KeysValues(*(buffer[:, : self.length].transpose(1, 2) for buffer in (self._keys, self._values)))
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was: rows may be dropped, repeated, exchanged."""
@@ -47,18 +48,18 @@ class Cache:
         self.length = length
 
     def _with_room(self, buffer: Tensor | None, new: Tensor, length: int) -> Tensor:
-        if buffer is not None and length <= buffer.shape[2]:
+        if buffer is not None and length <= buffer.shape[1]:
             return buffer
         while self._room < length:
             self._room *= 2
         batch, heads, _, width = new.shape
-        larger = new.new_empty(batch, heads, self._room, width)
+        larger = new.new_empty(batch, self._room, heads, width)
         if buffer is not None:
-            larger[:, :, : self.length] = buffer[:, :, : self.length]
+            larger[:, : self.length] = buffer[:, : self.length]
         return larger
 
     def _take(self, buffer: Tensor, rows: Tensor) -> Tensor:
         # Only the used columns are copied; the rest of the room stays unwritten.
         taken = buffer.new_empty(len(rows), *buffer.shape[1:])
-        torch.index_select(buffer[:, :, : self.length], 0, rows, out=taken[:, :, : self.length])
+        torch.index_select(buffer[:, : self.length], 0, rows, out=taken[:, : self.length])
         return taken

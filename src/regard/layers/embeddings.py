@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.layers.linear import linear
+
 
 class Embedding(nn.Module):
     """A table (V, D): `forward` looks ids up, `logits` compares words with every row (Press & Wolf 2017).
@@ -30,7 +32,7 @@ class Embedding(nn.Module):
         return F.embedding(ids, self.weight, self.padding) * self.scale
 
     def logits(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
-        return F.linear(words, _Pinned.apply(self.weight, self.padding), bias)
+        return linear(words, _Pinned.apply(self.weight, self.padding), bias)
 
 
 class _Pinned(torch.autograd.Function):

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.layers.linear import Linear
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "swish": F.silu, "gelu": F.gelu}
 
 
@@ -13,8 +15,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, hidden: int, activation: str = "relu") -> None:
         super().__init__()
-        self.expand = nn.Linear(width, hidden)
-        self.contract = nn.Linear(hidden, width)
+        self.expand = Linear(width, hidden)
+        self.contract = Linear(hidden, width)
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, words: Tensor) -> Tensor:

@@ -75,9 +75,11 @@ def on_pairs() -> Run:
         data=DataConfig(),
         training=TrainingConfig(
             steps=6000,
-            batch_tokens=6144,
-            learning_rate=2e-3,
-            warmup=400,
+            minutes=30,  # the schedule follows the clock: a longer run is training.minutes=120
+            batch_tokens=4096,
+            optimizer="muon",
+            learning_rate=4e-3,
+            warmup=100,
             schedule="linear",
             evaluate_every=500,
             checkpoint_every=500,
