@@ -5,10 +5,12 @@ line. 1: ours.
 """
 
 import json
+import math
 import os
 import re
 import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -35,7 +37,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model folder: ours, Hugging Face's, or a name on its hub.")
 ]
-Beam = Annotated[
+Beams = Annotated[
     int | None, typer.Option(help="Texts kept side by side; 1 is greedy.", show_default="the model's own: mostly 1")
 ]
 
@@ -116,8 +118,11 @@ def run(
     inputs: Annotated[
         list[str] | None, typer.Argument(metavar="[INPUT]...", help="Texts; none: lines of stdin.")
     ] = None,
-    beam: Beam = None,
-    length_penalty: Annotated[float, typer.Option(help="With --beam: rank by log probability / length ** this.")] = 1.0,
+    beam: Beams = None,
+    length_penalty: Annotated[
+        float | None,
+        typer.Option(help="With --beam: rank by log probability / length ** this.", show_default="the model's own: 1"),
+    ] = None,
     n_best: Annotated[int, typer.Option(help="How many of the beam to show.")] = 1,
     sample: Annotated[bool, typer.Option("--sample", help="Draw by chance instead.")] = False,
     temperature: Annotated[float, typer.Option(help="With --sample: below 1 sharper, above 1 flatter.")] = 1.0,
@@ -144,6 +149,7 @@ def run(
     texts = _checked(inputs) if inputs else _lines_of_stdin()
     import regard
     from regard import runtime
+    from regard.generation import Beam
     from regard.inspection.pictures import check_picture
 
     if output is not None:
@@ -152,8 +158,8 @@ def run(
             raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
     runtime.prepare()
     translator = regard.load(model)
-    for note in translator.notes:
-        _note(note)
+    if isinstance(strategy, Beam) and isinstance(translator.strategy, Beam) and length_penalty is None:
+        strategy = replace(strategy, length_penalty=translator.strategy.length_penalty)
     answers = iter(
         translator.run_all([text for text in texts if text], strategy, alignment=alignment or bool(output) or as_json)
     )
@@ -176,7 +182,7 @@ def evaluate(
         list[Path] | None,
         typer.Argument(metavar="[MODEL]... [DATA]...", help="More folders; pairs, or none: what was held out."),
     ] = None,
-    beam: Beam = None,
+    beam: Beams = None,
     seeds: Annotated[
         int | None, typer.Option(min=2, help="Sample so many times instead; mean and deviation are shown.")
     ] = None,
@@ -253,10 +259,10 @@ def check(
                 {
                     "law": finding.law.name,
                     "holds": finding.holds,
-                    "deviation": finding.deviation,
+                    "deviation": finding.deviation if math.isfinite(finding.deviation or 0) else str(finding.deviation),
                     "bound": finding.law.bound,
                     "at_least": finding.law.at_least,
-                    "left_out": finding.why,
+                    "why": finding.why,
                 }
                 for finding in findings
             ]
@@ -391,7 +397,7 @@ def _checked(texts: list[str]) -> list[str]:
 
 def _strategy(
     beam: int | None,
-    length_penalty: float = 1.0,
+    length_penalty: float | None = None,
     n_best: int = 1,
     sample: bool = False,
     temperature: float = 1.0,
@@ -411,10 +417,12 @@ def _strategy(
     if sample:
         return Sample(temperature, top_k, top_p, seed)
     if beam is None:
-        if (length_penalty, n_best) != (1.0, 1):
+        if (length_penalty, n_best) != (None, 1):
             raise ConfigError("--length-penalty and --n-best belong to --beam; add it")
         return None
-    return Greedy() if beam == 1 and n_best == 1 else Beam(beam, length_penalty, n_best)
+    return (
+        Greedy() if beam == 1 and n_best == 1 else Beam(beam, 1.0 if length_penalty is None else length_penalty, n_best)
+    )
 
 
 def _show(answer: "Answer", alignment: bool) -> None:
@@ -436,8 +444,8 @@ def _show_scores(scores: dict[str, Any]) -> None:
         if name == "by_length":
             print("by source words")
             for row in value:
-                numbers = "  ".join(f"{key} {number:.4g}" for key, number in row.items() if key != "source_words")
-                print(f"  {row['source_words']:<8}{numbers}")
+                numbers = "  ".join(f"{key} {row[key]:.4g}" for key in ("bleu", "chrf", "exact_match"))
+                print(f"  {row['source_words']:<8}pairs {row['pairs']:<8,}{numbers}")
         elif isinstance(value, float):
             print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
         elif name != "deviation":

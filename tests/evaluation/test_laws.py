@@ -11,6 +11,7 @@ from regard.layers import masks
 from regard.layers.attention import MultiHeadAttention
 from regard.models.symbols import Symbols
 from regard.models.transformer import Encoder, Transformer, TransformerConfig, TransformerState
+from regard.worlds.sentences import sentences
 
 CONFIG = TransformerConfig(vocabulary=60, width=24, heads=3, layers=2, feed_forward=32)
 
@@ -123,6 +124,35 @@ class HasNoPositions(Transformer):
         self.positions.table.zero_()
 
 
+class HidesTheFutureItSees(SeesTheFuture):
+    """A forbidden word at -1e9 must not drown the rest."""
+
+    def forward(self, source, target, *segments):
+        logits = super().forward(source, target).clone()
+        logits[..., 7] = -1e9
+        return logits
+
+
+class SeesTheFutureALittle(SeesTheFuture):
+    def forward(self, source, target, *segments):
+        return super().forward(source, target) * 1e-6
+
+
+class MixesUpItsBeams(Transformer):
+    """Right for rows, wrong for several beams of one sentence."""
+
+    def start(self, source):
+        state = super().start(source)
+
+        def reorder(rows):
+            TransformerState.reorder(state, rows)
+            if rows.dim() == 2 and rows.shape[1] > 1:
+                state.memory = [type(pair)(pair.key.roll(1, 0), pair.value) for pair in state.memory]
+
+        state.reorder = reorder
+        return state
+
+
 class IgnoresItsSource(Transformer):
     def forward(self, source, target, *segments):
         return super().forward(torch.full_like(source, self.config.symbols.end), target)
@@ -141,6 +171,9 @@ class GivesNoNumber(Transformer):
 
 BROKEN = [
     (SeesTheFuture, "causality"),
+    (HidesTheFutureItSees, "causality"),
+    (SeesTheFutureALittle, "causality"),
+    (MixesUpItsBeams, "cached = uncached"),
     (AttendsPadding, "padding"),
     (MindsItsNeighbors, "batch = single"),
     (ForgetsToReorder, "cached = uncached"),
@@ -165,6 +198,19 @@ def test_a_broken_model_is_found_and_the_law_named(model, law):
 
 def test_every_law_is_broken_by_somebody():
     assert {law.name for law in LAWS} == {law for _, law in BROKEN}
+
+
+class ForbidsAWord(Transformer):
+    def forward(self, source, target, *segments):
+        return super().forward(source, target).index_fill(-1, torch.tensor([7]), -torch.inf)
+
+    def step(self, tokens, state):
+        logits, state = super().step(tokens, state)
+        return logits.index_fill(-1, torch.tensor([7]), -torch.inf), state
+
+
+def test_a_word_at_minus_infinity_breaks_no_law():
+    assert broken_laws(ForbidsAWord(CONFIG)) <= {"no dead parameter"}  # the loss on random words is infinite
 
 
 # ------------------------------------------------ a module of the user's own
@@ -234,3 +280,17 @@ def test_the_command_prints_each_law_and_exits_by_it(here, trained, tmp_path):
     assert here("check", tmp_path / "nothing.py").returncode == 2
     mine.write_text("x = 1")
     assert "wanted a function subject()" in here("check", mine).stderr
+    (tmp_path / "beside_it.py").write_text("from regard.evaluation.laws import Subject\n")
+    mine.write_text("from beside_it import Subject\ndef subject():\n    return Subject(None)\n")
+    done = here("check", mine)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "mine.py: TypeError" in done.stderr
+
+
+def test_the_laws_hold_for_what_a_users_own_pairs_train(here, tmp_path, tiny):
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in sentences(500)))
+    done = here("train", "translator", pairs, "-o", tmp_path / "run", *tiny, "training.steps=30")
+    assert done.returncode == 0, done.stderr
+    done = here("check", tmp_path / "run")
+    assert done.returncode == 0, done.stdout

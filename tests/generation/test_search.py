@@ -98,15 +98,28 @@ def test_greedy_takes_the_likeliest_and_stops_at_end_or_limit(seed):
 
 
 @pytest.mark.parametrize("strategy", [Greedy(), Beam(3)])
-def test_a_closed_text_is_given_the_end_for_nothing(strategy):
+def test_a_closed_text_is_ranked_as_if_it_had_ended(strategy):
     model = chain(0)
     model.logits[:, END] = -50.0
     ((cut, *_),) = generate(model, torch.tensor([1]), strategy, Limits([5]))
     ((closed, *_),) = generate(model, torch.tensor([1]), strategy, Limits([5], closed=True))
-    assert (cut.tokens, cut.ended, closed.ended) == (closed.tokens, False, True)
+    assert (cut.tokens, cut.ended) == (closed.tokens, closed.ended)
+    assert not cut.ended
     assert closed.log_probability == pytest.approx(cut.log_probability)
     if isinstance(strategy, Beam):  # one more token to share the same log probability
         assert closed.score == pytest.approx(cut.score * 5 / 6)
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(3)])
+def test_probabilities_with_and_without_the_share_of_padding(strategy):
+    model = chain(3)
+    model.logits[:, PADDING] = 5.0
+    words = model.logits.index_fill(1, torch.tensor([PADDING]), -torch.inf)
+    for renormalized, log in ((False, model.logits.log_softmax(-1)), (True, words.log_softmax(-1))):
+        ((found, *_),) = generate(model, torch.tensor([1]), strategy, Limits([5], renormalized=renormalized))
+        path = [1, *found.tokens, *([END] if found.ended else [])]
+        total = sum(log[one, other].item() for one, other in itertools.pairwise(path))
+        assert found.log_probability == pytest.approx(total, abs=1e-4)
 
 
 def test_the_end_waits_for_the_shortest_length():

@@ -13,8 +13,13 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 import regard
 from regard.errors import FolderError
+from regard.files import write_folder
 from regard.generation import Beam, Greedy, generate
 from regard.generation.decode import Limits
+from regard.huggingface import marian
+from regard.layers.positions import sinusoidal_halves
+from regard.models.transformer import Transformer, TransformerConfig
+from regard.text.tokenizer import Tokenizer
 from regard.worlds.sentences import sentences
 
 transformers.logging.set_verbosity_error()
@@ -151,6 +156,21 @@ def test_the_logits_are_those_of_transformers(ours, theirs, inputs):
 
 
 @torch.no_grad()
+def test_renormalized_beams_are_those_of_transformers(pieces, inputs, tmp_path):
+    folder = make_folder(tmp_path / "r", pieces, **SHAPES["separate-relu"])
+    edit(folder, lambda tensors: tensors["final_logits_bias"][0].__setitem__(299, 9.0))  # padding takes a large share
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"renormalize_logits": True}))
+    ours, theirs = regard.load(folder), MarianMTModel.from_pretrained(folder).eval()
+    wanted = theirs.generate(inputs, attention_mask=inputs != 299)
+    limits = ours._limits(inputs, list(range(50)))
+    assert limits.renormalized
+    found = generate(ours.model, inputs, ours.strategy, limits)
+    for row, hypotheses in zip(wanted.tolist(), found, strict=True):
+        assert hypotheses[0].tokens == row[1 : row.index(0)]
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize("penalty", [1.0, 0.4])
 def test_greedy_and_beam_write_the_same_tokens(ours, theirs, inputs, width, penalty):
@@ -195,12 +215,27 @@ def test_the_commands_take_a_foreign_folder_as_it_is(folder, here, tmp_path):
     assert here("check", folder).returncode == 0
 
 
-def test_settings_that_are_not_followed_are_named(shared, here):
+def test_settings_that_are_not_followed_are_named(shared, here, caplog):
     path = shared / "generation_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"repetition_penalty": 1.3}))
     done = here("run", shared, "the boy")
     assert done.returncode == 0
-    assert "repetition_penalty: not followed" in done.stderr
+    assert "repetition_penalty: not followed" in caplog.text
+
+
+def test_old_and_inert_keys_are_no_obstacle(shared):
+    edit_config(shared, extra_pos_embeddings=300, static_position_embeddings=True, num_labels=3, output_past=True)
+    regard.load(shared)
+
+
+def test_a_half_precision_folder_with_position_tables(shared):
+    def halve(tensors):
+        for name, tensor in list(tensors.items()):
+            tensors[name] = tensor.half()
+        tensors["model.encoder.embed_positions.weight"] = sinusoidal_halves(128, 48).half()
+
+    edit(shared, halve)
+    assert regard.load(shared).model.embedding.weight.dtype == torch.float32
 
 
 def test_reading_and_writing_gives_the_same_bits(folder, here, tmp_path):
@@ -252,6 +287,27 @@ def test_what_we_train_opens_in_transformers_and_gives_the_same(mine, here, tmp_
     assert [ours.tokenizer.decode(hypotheses[0].tokens) for hypotheses in found] == wanted
 
 
+def test_untied_tables_open_in_transformers(tmp_path):
+    config = TransformerConfig(
+        vocabulary=300,
+        width=16,
+        heads=2,
+        layers=1,
+        feed_forward=16,
+        tied=False,
+        positions="halves",
+        symbols={"padding": 299, "begin": 299, "end": 0},
+    )
+    ours = Transformer(config).eval()
+    write_folder(tmp_path / "out", marian.files(ours, Tokenizer.train(["a b c"] * 9, 300)))
+    theirs, report = MarianMTModel.from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not any(report.values()), report
+    source, target = torch.randint(2, 299, (3, 5)), torch.randint(2, 299, (3, 4))
+    with torch.no_grad():
+        wanted = theirs.eval()(input_ids=source, decoder_input_ids=target).logits
+        assert_close(ours(source, target), wanted, atol=1e-5, rtol=0)
+
+
 def test_ctranslate2_converts_it_and_writes_the_same(mine, here, tmp_path):
     import ctranslate2
     from ctranslate2.converters import TransformersConverter
@@ -287,7 +343,7 @@ FAULTS = {
     "extra weight": (lambda f: edit(f, lambda t: t.update(extra=torch.zeros(2))), "a weight extra"),
     "wrong shape": (
         lambda f: edit(f, lambda t: t.update({"model.shared.weight": torch.zeros(300, 47)})),
-        r"\(300, 47\), wanted \(300, 48\)",
+        r"model.shared.weight has shape \(300, 47\), wanted \(300, 48\)",
     ),
     "positions of another kind": (
         lambda f: edit(f, lambda t: t.update({"model.encoder.embed_positions.weight": torch.ones(128, 48)})),
@@ -314,6 +370,11 @@ FAULTS = {
     ),
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "no model.safetensors"),
     "a pickle": (lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"), "a pickle.*save_pretrained"),
+    "wrong bias": (
+        lambda f: edit(f, lambda t: t.update(final_logits_bias=torch.zeros(1, 7))),
+        r"final_logits_bias has shape \(1, 7\)",
+    ),
+    "a beam of no number": (lambda f: (f / "generation_config.json").write_text('{"num_beams": NaN}'), "num_beams"),
     "a bad beam": (lambda f: (f / "generation_config.json").write_text('{"num_beams": "four"}'), "num_beams"),
 }
 

@@ -7,7 +7,7 @@ import torch
 
 import regard
 from regard.evaluation.evaluate import heldout_loss
-from regard.generation import Greedy
+from regard.generation import Greedy, Sample
 from regard.metrics.translation import tally
 from regard.running import scoring
 from regard.running.scoring import Item, score
@@ -71,7 +71,7 @@ def test_a_model_that_is_always_right_has_no_gap(translator, items, monkeypatch)
 
     monkeypatch.setattr(type(model), "forward", lambda self, source, target: knows(source, target))
     monkeypatch.setattr(
-        type(translator), "run_all", lambda self, texts, strategy: [_Said(answers[text]) for text in texts]
+        type(translator), "run_all", lambda self, texts, strategy, first: [_Said(answers[text]) for text in texts]
     )
     scores = score(translator, iter(items))
     assert (scores["exact_match"], scores["teacher_forced_accuracy"]) == (1.0, 1.0)
@@ -102,8 +102,45 @@ def test_alignments_in_pharaohs_format_and_gold(here, trained, pairs, tmp_path):
     done = here("evaluate", trained, pairs, "--most", 10, "--gold", links)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "'nonsense' is no link" in done.stderr
+    assert "more lines than there are pairs" in here("evaluate", trained, pairs, "--gold", _repeat(links, 51)).stderr
     links.write_text("0-0\n")
     assert "ends before line 2" in here("evaluate", trained, pairs, "--gold", links).stderr
+
+
+def _repeat(path, count):
+    path.write_text("0-0\n" * count)
+    return path
+
+
+def test_alignments_are_there_whole_or_as_before(here, trained, pairs, tmp_path):
+    links = tmp_path / "found.pharaoh"
+    links.write_text("precious")
+    pairs.write_text(pairs.read_text() + "no tab\n")
+    done = here("evaluate", trained, pairs, "--alignments", links)
+    assert done.returncode == 2
+    assert "no tab" in done.stderr
+    assert links.read_text() == "precious"
+    assert {path.name for path in tmp_path.iterdir()} == {"found.pharaoh", "test.tsv"}
+
+
+def test_long_targets_are_scored_in_smaller_batches(translator, items, monkeypatch):
+    whole = score(translator, iter(items), Greedy())
+    monkeypatch.setattr(scoring, "LOGITS", 400 * 30)
+    assert score(translator, iter(items), Greedy())["loss"] == pytest.approx(whole["loss"])
+
+
+def test_samples_do_not_depend_on_the_pieces(translator, items, monkeypatch):
+    whole = score(translator, iter(items), Sample(seed=1))
+    monkeypatch.setattr(scoring, "CHUNK", 7)
+    assert score(translator, iter(items), Sample(seed=1))["chrf"] == pytest.approx(whole["chrf"])
+
+
+def test_runs_on_different_data_are_not_averaged(here, trained, tmp_path, tiny, pairs):
+    done = here("train", "translator", pairs, "-o", tmp_path / "other", *tiny, "training.steps=1")
+    assert done.returncode == 0, done.stderr
+    done = here("evaluate", trained, tmp_path / "other")
+    assert done.returncode == 2
+    assert "held out different data" in done.stderr
 
 
 def test_several_runs_or_seeds_give_mean_and_deviation(here, trained, pairs):

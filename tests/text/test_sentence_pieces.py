@@ -6,7 +6,7 @@ import json
 import pytest
 import sentencepiece
 
-from regard.errors import FolderError
+from regard.errors import FolderError, InputError
 from regard.text.sentence_pieces import SentencePieces
 from regard.text.tokenizer import split_words
 
@@ -45,7 +45,13 @@ def test_a_language_in_front_is_one_token(names):
     ids = names.encode(">>spa<< the cat")
     assert ids[0] == 2
     assert names.decode(ids[1:]) == "the cat"
-    assert names.encode(">>xyz<< the cat")[0] != 2  # not in the vocabulary: text like any other
+    with pytest.raises(InputError, match=">>sp<< is no language of this model; the nearest are >>spa<<"):
+        names.encode(">>sp<< the cat")
+
+
+def test_text_that_utf8_cannot_write_is_the_users_mistake(names):
+    with pytest.raises(InputError, match="surrogate"):
+        names.encode("caf\udce9")
 
 
 def test_what_has_no_piece_is_unknown(names):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.generation.decode import Generator, Hypothesis, Limits, forbid, log_total
+from regard.generation.decode import Generator, Hypothesis, Limits, allow
 
 
 def beam_search(
@@ -33,9 +33,7 @@ def beam_search(
     step = 0
     while numbers:
         logits, state = model.step(tokens, state)
-        all_of_it = log_total(logits)
-        forbid(logits, symbols, end=step < limits.shortest)
-        best = best_continuations(logits, all_of_it, totals, 2 * width)
+        best = best_continuations(logits, allow(logits, symbols, limits, step), totals, 2 * width)
         texts = torch.cat(
             [_take(written, best.beams), best.tokens[..., None]], dim=-1
         )  # (sentences, 2 width, step + 1)
@@ -71,12 +69,14 @@ class Continuations:
     tokens: Tensor  # with which token
 
 
-def best_continuations(logits: Tensor, all_of_it: Tensor, totals: Tensor, count: int) -> Continuations:
-    """The `count` best of all beams' continuations, from logits (sentences * width, V), what the exponentials of a row
-    sum up to (its logarithm), and totals so far."""
+def best_continuations(logits: Tensor, normal: Tensor, totals: Tensor, count: int) -> Continuations:
+    """The `count` best of all beams' continuations, from logits (sentences * width, V) and totals so far.
+
+    A token's log probability is its logit less its row's `normal`.
+    """
     sentences, width = totals.shape
     likely, tokens = top(logits, min(count, logits.shape[-1]))  # no beam gives more than `count` of them
-    likely = likely - all_of_it[:, None]
+    likely = likely - normal[:, None]
     candidates = (totals[..., None] + likely.view(sentences, width, -1)).flatten(1)
     best, place = candidates.topk(min(count, candidates.shape[-1]), dim=-1)
     each = likely.shape[-1]
@@ -113,10 +113,10 @@ class Finished:
         self.found = self.ranked()[: self.width]
 
     def close(self, totals: Tensor, texts: Tensor) -> None:
-        """Keep the first `width` candidates that run on, each with the end behind it for nothing."""
+        """Keep the first `width` candidates that run on, ranked as if the end stood behind them for nothing."""
         running = (pair for pair in zip(totals.tolist(), texts.tolist(), strict=True) if pair[1][-1] != self.end)
         for total, text in islice(running, self.width):
-            self._keep(text, total, len(text) + 1, True)
+            self._keep(text, total, len(text) + 1, False)
         self.found = self.ranked()[: self.width]
 
     def _keep(self, tokens: list[int], total: float, length: int, ended: bool) -> None:

@@ -36,13 +36,15 @@ class Limits:
     """How much may be written: at most `longest[i]` tokens in row i, the end not counted; at least `shortest`.
 
     `numbers[i]` is what the caller calls row i, where rows were sorted or split into batches; chance goes by it. A
-    text that reaches its limit is cut off there; with `closed` it is given the end for nothing, as Marian does.
+    text that reaches its limit is cut off there; a beam ranks it as if it had ended for nothing where it is `closed`.
+    Probabilities are the model's, which gives padding its share, or, `renormalized`, those of what may be written.
     """
 
     longest: Sequence[int]
     shortest: int = 0
     numbers: Sequence[int] | None = None
     closed: bool = False
+    renormalized: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,16 @@ def generate(model: Generator, inputs: Any, strategy: Strategy, limits: Limits) 
 Choice = Callable[[Tensor, list[int]], Tensor]
 
 
-def forbid(logits: Tensor, symbols: Any, *, end: bool) -> None:
-    """What may not be written gets -inf, in place: padding always, the end where the text is too short."""
+def allow(logits: Tensor, symbols: Any, limits: Limits, step: int) -> Tensor:
+    """Give what may not be written -inf, in place: padding, and the end of a text too short; the log of the total."""
+    total = None if limits.renormalized else _log_total(logits)
     logits[:, symbols.padding] = -torch.inf
-    if end:
+    if step < limits.shortest:
         logits[:, symbols.end] = -torch.inf
+    return _log_total(logits) if total is None else total
 
 
-def log_total(logits: Tensor) -> Tensor:
+def _log_total(logits: Tensor) -> Tensor:
     """`logits.logsumexp(-1)`, a few rows at a time: what it needs in between stays in the processor's cache."""
     return torch.cat([rows.logsumexp(-1) for rows in logits.split(8)])
 
@@ -96,10 +100,9 @@ def write(model: Generator, inputs: Any, limits: Limits, choose: Choice) -> list
     step = 0
     while numbers:
         logits, state = model.step(tokens, state)
-        all_of_it = log_total(logits)
-        forbid(logits, symbols, end=step < limits.shortest)
+        total = allow(logits, symbols, limits, step)
         tokens = choose(logits, numbers)
-        gains = logits.gather(1, tokens[:, None])[:, 0] - all_of_it
+        gains = logits.gather(1, tokens[:, None])[:, 0] - total
         staying = []
         for row, (number, token, gain) in enumerate(zip(numbers, tokens.tolist(), gains.tolist(), strict=True)):
             totals[number] += gain
@@ -108,8 +111,6 @@ def write(model: Generator, inputs: Any, limits: Limits, choose: Choice) -> list
                 texts[number].append(token)
                 if len(texts[number]) < limits.longest[number]:
                     staying.append(row)
-                else:
-                    ended[number] = limits.closed
         if len(staying) < len(numbers):
             rows = torch.tensor(staying, dtype=torch.long, device=tokens.device)
             state.reorder(rows)

@@ -33,9 +33,9 @@ def load(folder: Path) -> Loaded:
     return FAMILIES[family].load(folder, config)
 
 
-def files(kind: str, model: Any, tokenizer: Any) -> Mapping[str, bytes]:
-    """A model as the files of a Hugging Face folder."""
+def files(kind: str, model: Any, tokenizer: Any, **search: Any) -> Mapping[str, bytes]:
+    """A model as the files of a Hugging Face folder; `search` is how it is searched: beams, length_penalty, longest."""
     for family in FAMILIES.values():
         if kind == family.KIND:
-            return family.files(model, tokenizer)
+            return family.files(model, tokenizer, **search)
     raise ConfigError(f"a {kind} has no counterpart at Hugging Face that regard writes; wanted {marian.KIND}")

@@ -29,7 +29,8 @@ class Loaded:
     beams: int = 1  # the folder's own way to search
     length_penalty: float = 1.0
     longest: int | None = None  # tokens it writes at most, the end not counted
-    closed: bool = False  # a text that reaches the limit is given the end for nothing
+    closed: bool = False  # see generation.decode.Limits
+    renormalized: bool = False
     notes: list[str] = field(default_factory=list)  # settings of the folder that are not followed
 
 
@@ -54,36 +55,51 @@ class ForeignConfig(BaseModel):
 
 
 def weights(folder: Path) -> dict[str, Tensor]:
-    """All tensors of a folder, in single precision, from one file or several."""
+    """All tensors of a folder, from one file or several."""
     if (folder / WEIGHTS).is_file():
         files = [WEIGHTS]
     elif (folder / INDEX).is_file():
         files = sorted(set(read_json(folder / INDEX).get("weight_map", {}).values()))
     elif (folder / PICKLE).is_file():
-        raise FolderError(
-            f"{folder} has its weights in {PICKLE}, a pickle, which can run code when it is read; convert it once: "
-            'python -c "import transformers as t, sys; t.AutoModelForSeq2SeqLM.from_pretrained(sys.argv[1])'
-            f'.save_pretrained(sys.argv[1])" {folder}'
-        )
+        raise pickled(str(folder), str(folder))
     else:
         raise FolderError(f"{folder} has no {WEIGHTS}; wanted a Hugging Face folder with its weights")
-    found = {name: tensor for file in files for name, tensor in read_tensors(folder / Path(file).name).items()}
-    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in found.items()}
+    return {name: tensor for file in files for name, tensor in read_tensors(folder / Path(file).name).items()}
 
 
-def take(found: dict[str, Tensor], names: Mapping[str, str], where: str) -> dict[str, Tensor]:
-    """Our weights by the table ours -> theirs; those taken leave `found`."""
-    for theirs in names.values():
+def pickled(name: str, output: str) -> FolderError:
+    """What to say of weights in a pickle."""
+    return FolderError(
+        f"{name} has its weights in {PICKLE}, a pickle, which can run code when it is read; convert it once, with "
+        'transformers installed: python -c "import sys, transformers; a, b = sys.argv[1:]; '
+        "transformers.AutoModelForSeq2SeqLM.from_pretrained(a).save_pretrained(b); "
+        f'transformers.AutoTokenizer.from_pretrained(a).save_pretrained(b)" {name} {output}'
+    )
+
+
+def take(
+    found: dict[str, Tensor], names: Mapping[str, str], wanted: Mapping[str, Tensor], where: str
+) -> dict[str, Tensor]:
+    """Our weights by the table ours -> theirs, in single precision and of the wanted shapes; they leave `found`."""
+    for ours, theirs in names.items():
         if theirs not in found:
             raise FolderError(f"{where} has no weight {theirs}, which this model needs")
-    return {ours: found.pop(theirs) for ours, theirs in names.items()}
+        got, shape = tuple(found[theirs].shape), tuple(wanted[ours].shape)
+        if got != shape:
+            raise FolderError(f"{where}: weight {theirs} has shape {got}, wanted {shape}")
+        if not found[theirs].is_floating_point():
+            raise FolderError(f"{where}: weight {theirs} is {found[theirs].dtype}, wanted floating point")
+    return {ours: found.pop(theirs).float() for ours, theirs in names.items()}
 
 
 def drop_copies(found: dict[str, Tensor], copies: Mapping[str, Tensor], where: str) -> None:
     """Some files repeat a weight under a second name: it leaves `found` if it is the same, else it is an error."""
     for name, original in copies.items():
         copy = found.pop(name, None)
-        if copy is not None and not (copy.shape == original.shape and torch.allclose(copy, original, atol=1e-6)):
+        if copy is None:
+            continue
+        same = copy.shape == original.shape and torch.allclose(copy.float(), original.to(copy.dtype).float(), atol=1e-6)
+        if not same:
             raise FolderError(f"{where}: weight {name} differs from what config.json says it is")
 
 

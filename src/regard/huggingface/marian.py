@@ -4,6 +4,7 @@ Post-norm, sinusoidal positions with all sines first, embeddings scaled by √D,
 output or one for each language, and a decoder that begins with the zero vector of padding.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -64,7 +65,6 @@ class MarianConfig(ForeignConfig):
     add_final_layer_norm: Literal[False] = False
     add_final_layernorm: Literal[False] = False
     static_position_embeddings: Literal[True] = True
-    extra_pos_embeddings: Literal[0] = 0
     is_encoder_decoder: Literal[True] = True
     is_decoder: Literal[False] = False
     # How to search; generation_config.json goes before these.
@@ -73,7 +73,20 @@ class MarianConfig(ForeignConfig):
     length_penalty: float | None = None
     bad_words_ids: list[list[int]] | None = None
     forced_eos_token_id: int | None = 0
-    # What changes nothing once a model is trained, and what only repeats the above.
+    # What changes nothing once a model is trained, what only repeats the above, and what older versions left behind.
+    extra_pos_embeddings: int | None = None
+    tokenizer_class: str | None = None
+    unk_token_id: int | None = None
+    sep_token_id: int | None = None
+    prefix: str | None = None
+    problem_type: str | None = None
+    task_specific_params: Any = None
+    output_past: bool | None = None
+    output_attentions: bool | None = None
+    output_hidden_states: bool | None = None
+    return_dict: bool | None = None
+    do_blenderbot_90_layernorm: bool | None = None
+    attn_implementation_autoset: bool | None = Field(None, alias="_attn_implementation_autoset")
     architectures: list[str] | None = None
     bos_token_id: int | None = None
     attention_dropout: float = 0.0
@@ -103,17 +116,15 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     where = str(folder / WEIGHTS)
     theirs = MarianConfig.read(config, folder / CONFIG)
     found = weights(folder)
-    bias = found.get("final_logits_bias")
-    facts = to_ours(theirs, folder / CONFIG, output_bias=bias is not None and bool(bias.any()))
-    ours = take(found, names(facts), where)
-    if bias is not None:
-        del found["final_logits_bias"]
-        if facts.output_bias:
-            ours["output_bias"] = bias.flatten()
-    drop_copies(found, _copies(facts, ours), where)
-    all_used(found, where)
+    bias = _bias(found, theirs, where)
+    facts = to_ours(theirs, folder / CONFIG, output_bias=bool(bias.any()))
     with torch.device("meta"):
         model = Transformer(facts)
+    ours = take(found, names(facts), model.state_dict(), where)
+    if facts.output_bias:
+        ours["output_bias"] = bias
+    drop_copies(found, _copies(facts, ours), where)
+    all_used(found, where)
     assign_weights(model, ours, where)
     tokenizer = _tokenizer(folder)
     for side, size in ((tokenizer, facts.vocabulary), (tokenizer.target, facts.target_vocabulary or facts.vocabulary)):
@@ -123,6 +134,15 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
                 f"the model {size}, {facts.symbols.padding}, {facts.symbols.end}: not a pair"
             )
     return Loaded(KIND, "translation", model.eval(), tokenizer, **_search(folder, theirs))
+
+
+def _bias(found: dict[str, Tensor], config: MarianConfig, where: str) -> Tensor:
+    """The logits' bias (V,), zeros where the file has none; it leaves `found`."""
+    targets = config.decoder_vocab_size or config.vocab_size
+    bias = found.pop("final_logits_bias", torch.zeros(1, targets))
+    if tuple(bias.shape) != (1, targets):
+        raise FolderError(f"{where}: weight final_logits_bias has shape {tuple(bias.shape)}, wanted (1, {targets})")
+    return bias.flatten().float()
 
 
 def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> TransformerConfig:
@@ -137,6 +157,10 @@ def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> Transform
         )
     shared = theirs.share_encoder_decoder_embeddings
     targets = theirs.decoder_vocab_size or theirs.vocab_size
+    if shared and not theirs.tie_word_embeddings:
+        raise FolderError(
+            f"{path}: share_encoder_decoder_embeddings is true and tie_word_embeddings false; wanted both"
+        )
     if shared and targets != theirs.vocab_size:
         raise FolderError(f"{path}: decoder_vocab_size {targets} and vocab_size {theirs.vocab_size}, but shared")
     try:
@@ -176,7 +200,7 @@ def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
         "architectures": ["MarianMTModel"],
         "vocab_size": ours.vocabulary,
         "decoder_vocab_size": ours.target_vocabulary or ours.vocabulary,
-        "share_encoder_decoder_embeddings": ours.target_vocabulary is None,
+        "share_encoder_decoder_embeddings": ours.target_vocabulary is None and ours.tied,
         "tie_word_embeddings": ours.tied,
         "scale_embedding": ours.scaled,
         "d_model": ours.width,
@@ -199,8 +223,10 @@ def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
     }
 
 
-def files(model: nn.Module, tokenizer: Any) -> dict[str, bytes]:
-    """A Transformer as the files of a Marian folder."""
+def files(
+    model: nn.Module, tokenizer: Any, *, beams: int = 1, length_penalty: float = 1.0, longest: int | None = None
+) -> dict[str, bytes]:
+    """A Transformer as the files of a Marian folder, with how it is searched where nobody says otherwise."""
     assert isinstance(model, Transformer)
     ours = model.config
     config = to_theirs(ours)
@@ -208,9 +234,12 @@ def files(model: nn.Module, tokenizer: Any) -> dict[str, bytes]:
     found = {theirs: tensors[name] for name, theirs in names(ours).items()}
     targets = ours.target_vocabulary or ours.vocabulary
     found["final_logits_bias"] = tensors.get("output_bias", torch.zeros(targets)).view(1, -1)
+    if not ours.tied and ours.target_vocabulary is None:  # `transformers` shares a table only where all three are tied
+        found["model.decoder.embed_tokens.weight"] = tensors["embedding.weight"].clone()
     generation = {
-        "num_beams": 4,
-        "max_length": min(512, ours.longest),
+        "num_beams": beams,
+        "length_penalty": length_penalty,
+        "max_length": min(512, ours.longest) if longest is None else longest + 2,
         "bad_words_ids": [[ours.symbols.padding]],
         **{key: config[key] for key in ("pad_token_id", "eos_token_id", "decoder_start_token_id")},
         "forced_eos_token_id": ours.symbols.end,
@@ -245,10 +274,11 @@ def names(config: TransformerConfig) -> dict[str, str]:
 
 
 def _names(config: TransformerConfig) -> Iterator[tuple[str, str]]:
-    if config.target_vocabulary is None:
+    if config.target_vocabulary is None and config.tied:
         yield "embedding.weight", "model.shared.weight"
     else:
         yield "embedding.weight", "model.encoder.embed_tokens.weight"
+    if config.target_vocabulary is not None:
         yield "target_embedding.weight", "model.decoder.embed_tokens.weight"
     if not config.tied:
         yield "output.weight", "lm_head.weight"
@@ -305,7 +335,7 @@ def _tokenizer_files(tokenizer: Any, config: TransformerConfig) -> dict[str, byt
 
 # ------------------------------------------------ generation settings
 
-FOLLOWED = {"num_beams", "max_length", "length_penalty", "bad_words_ids", "forced_eos_token_id", "renormalize_logits"}
+FOLLOWED = {"num_beams", "max_length", "length_penalty", "forced_eos_token_id", "renormalize_logits"}
 HARMLESS = {
     *("pad_token_id", "eos_token_id", "bos_token_id", "decoder_start_token_id", "use_cache", "transformers_version"),
     *("output_attentions", "output_hidden_states", "_from_model_config"),
@@ -315,19 +345,29 @@ HARMLESS = {
 def _search(folder: Path, config: MarianConfig) -> dict[str, Any]:
     """How the folder wants to be searched, as keywords of Loaded."""
     path = folder / GENERATION
-    own = read_json(path) if path.is_file() else {}
-    beams = own.get("num_beams") or config.num_beams or 1
-    penalty = own.get("length_penalty") or config.length_penalty or 1.0
-    longest = own.get("max_length") or config.max_length
-    for name, value in (("num_beams", beams), ("length_penalty", penalty), ("max_length", longest or 512)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise FolderError(f"{path}: {name} is {value!r}, wanted a positive number")
-    ignored = sorted(key for key, value in own.items() if key not in FOLLOWED | HARMLESS and value)
+    own = read_json(path) if path.is_file() else config.model_dump(exclude_none=True)
+    beams = _number(own, "num_beams", path, least=1) or 1
+    penalty = _number(own, "length_penalty", path, least=0)
+    longest = _number(own, "max_length", path, least=2)
+    closed = own.get("forced_eos_token_id") is not None
+    ignored = [key for key, value in own.items() if path.is_file() and value and key not in FOLLOWED | HARMLESS]
+    if own.get("bad_words_ids") in (None, [[config.pad_token_id]]):  # padding is never written anyway
+        ignored = [key for key in ignored if key != "bad_words_ids"]
     return {
         "beams": int(beams),
-        "length_penalty": float(penalty),
-        # Begin and the end are counted there; without a limit of its own the text's length decides.
-        "longest": None if longest is None else max(1, int(longest) - 2),
-        "closed": own.get("forced_eos_token_id", config.forced_eos_token_id) is not None,
-        "notes": [f"{path}: {', '.join(ignored)}: not followed"] if ignored else [],
+        "length_penalty": 1.0 if penalty is None else float(penalty),
+        # Begin, and the end that is forced, are counted there; without a limit of its own the text's length decides.
+        "longest": None if longest is None else max(1, int(longest) - (2 if closed else 1)),
+        "closed": closed,
+        "renormalized": bool(own.get("renormalize_logits")),
+        "notes": [f"{path}: {', '.join(sorted(ignored))}: not followed"] if ignored else [],
     }
+
+
+def _number(settings: Mapping[str, Any], name: str, path: Path, *, least: float) -> float | None:
+    value = settings.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
+        raise FolderError(f"{path}: {name} is {value!r}, wanted a number from {least} on")
+    return value

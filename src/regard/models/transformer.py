@@ -46,7 +46,7 @@ class TransformerConfig(Facts):
     activation: Literal["relu", "swish", "gelu"] = "relu"
     dropout: float = Field(0.1, ge=0, lt=1)
     norm: Literal["post", "pre"] = Field("post", description="layer norm after each residual (the paper) or before")
-    quiet_start: bool = Field(False, description="a fresh block hands its words through: its last matrices are zero")
+    quiet_start: bool = Field(False, description="a fresh block adds nothing to its words: its last matrices are zero")
     positions: Literal["sinusoidal", "halves", "learned"] = "sinusoidal"
     join: Literal["added", "concatenated"] = Field("added", description="how positions come to the words")
     longest: int = Field(1024, ge=1, description="positions in the table; learned ones end there")

@@ -26,6 +26,10 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
     """The translation task on the user's files, or on the built-in world when there are none."""
     corpus = FileCorpus(paths, run.data) if paths else WorldCorpus(run.data)
     vocabulary: int = run.model.vocabulary  # type: ignore[attr-defined]
+    if run.model.target_vocabulary is not None:  # type: ignore[attr-defined]
+        raise ConfigError(
+            "model.target_vocabulary is of models read from elsewhere; here one tokenizer serves both sides"
+        )
     if tokenizer_file.exists():
         tokenizer = Tokenizer.load(tokenizer_file)
     else:

@@ -1,11 +1,14 @@
 """A model folder as something that runs: `load` gives an object with `.model`, `.tokenizer` and `.run(input)`."""
 
+import logging
 from pathlib import Path
 
 from regard import checkpoint, huggingface
 from regard.errors import FolderError
 from regard.huggingface.hub import find
 from regard.running.translator import Translator
+
+logger = logging.getLogger(__name__)
 
 # The name of a task -> what runs a model trained on it.
 RUNNERS = {
@@ -18,6 +21,8 @@ def load(folder: str | Path) -> Translator:
     path = find(folder)
     if huggingface.is_foreign(path):
         foreign = huggingface.load(path)
+        for note in foreign.notes:
+            logger.warning(note)
         return RUNNERS[foreign.task].adopt(foreign)
     found = checkpoint.load(path)
     task = found.task.get("name")

@@ -1,17 +1,26 @@
 """The laws, held against a model folder or against a module of the user's own."""
 
 import runpy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from regard.errors import InputError
+from regard.errors import InputError, RegardError
 from regard.evaluation.laws import Finding, Subject, check
 from regard.running import load
 
 
 def check_model(model: Path) -> Iterator[Finding]:
     """Findings for a model folder, or for a Python file whose `subject()` gives a Subject."""
-    return check(_from_file(model) if model.suffix == ".py" else _from_folder(model))
+    if model.suffix != ".py":
+        yield from check(_from_folder(model))
+        return
+    try:
+        yield from check(_from_file(model))
+    except RegardError:
+        raise
+    except Exception as error:  # whatever the user's code does
+        raise InputError(f"{model}: {type(error).__name__}: {error}") from error
 
 
 def _from_folder(folder: Path) -> Subject:
@@ -25,6 +34,7 @@ def _from_folder(folder: Path) -> Subject:
 def _from_file(path: Path) -> Subject:
     if not path.is_file():
         raise InputError(f"{path} is not a file; wanted a model folder, or a Python file with a function subject()")
+    sys.path.insert(0, str(path.absolute().parent))  # what it imports may stand beside it
     make = runpy.run_path(str(path)).get("subject")
     made = make() if callable(make) else None
     if not isinstance(made, Subject):

@@ -5,6 +5,7 @@ from pathlib import Path
 from regard import huggingface
 from regard.errors import ConfigError
 from regard.files import write_folder
+from regard.generation import Beam
 from regard.running import load
 
 FORMATS = ("huggingface",)
@@ -17,6 +18,14 @@ def export_folder(folder: Path, output: Path, to: str) -> list[str]:
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ConfigError(f"{output} is there and not empty; give a folder that is not there yet")
     model = load(folder)
-    files = huggingface.files(model.kind, model.model, model.tokenizer)
-    write_folder(output, files)
+    beam = model.strategy if isinstance(model.strategy, Beam) else Beam(1)
+    files = huggingface.files(
+        model.kind,
+        model.model,
+        model.tokenizer,
+        beams=beam.width,
+        length_penalty=beam.length_penalty,
+        longest=model.longest,
+    )
+    write_folder(output.absolute(), files)
     return list(files)

@@ -3,10 +3,11 @@
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 
@@ -25,6 +26,7 @@ from regard.worlds.sentences import sentences
 
 SETTINGS = "run.json"  # what a run writes down of itself
 CHUNK = 1024  # pairs in memory at a time
+LOGITS = 50_000_000  # numbers in memory at a time
 BUCKETS = (5, 10, 15, 20, 30, 50)  # source words; what is longer stands in a last one
 
 
@@ -61,10 +63,12 @@ def score_folders(
     their standard deviations. `alignments` is a file that gets the links of each pair.
     """
     found = []
+    if len(folders) > 1 and not paths and len({_data_of(folder) for folder in folders}) > 1:
+        raise DataError(f"{', '.join(map(str, folders))} held out different data; name the test data for all of them")
     for folder in folders:
         translator = load(folder)
         for strategy in strategies:
-            tests = _test_set(folder, paths, gold, most)
+            tests = _test_set(folder, paths, strict=bool(gold or alignments), gold=gold, most=most)
             scores = score(translator, tests.items, strategy, alignments)
             found.append(scores | ({"bad_lines": tests.bad.summary()} if tests.bad.count else {}))
     return found[0] if len(found) == 1 else _mean(found)
@@ -74,28 +78,46 @@ def _mean(several: list[dict[str, Any]]) -> dict[str, Any]:
     numbers = [name for name, value in several[0].items() if isinstance(value, float)]
     means = {name: statistics.fmean(one[name] for one in several) for name in numbers}
     deviation = {name: statistics.stdev(one[name] for one in several) for name in numbers}
-    rest = {name: value for name, value in several[0].items() if name != "by_length"}
-    return {"runs": len(several), **rest, **means, "deviation": deviation}
+    by_length = [_mean_row(rows) for rows in zip(*(one["by_length"] for one in several), strict=True)]
+    return {"runs": len(several), **several[0], **means, "by_length": by_length, "deviation": deviation}
 
 
-def _test_set(folder: Path, paths: Sequence[Path], gold: Path | None, most: int | None) -> TestSet:
+def _mean_row(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        name: statistics.fmean(row[name] for row in rows) if isinstance(value, float) else value
+        for name, value in rows[0].items()
+    }
+
+
+def _data_of(folder: Path) -> str:
+    """What a run was trained on and how it was split, as one text."""
+    settings = _settings(folder)
+    return repr((settings["data"], settings["settings"]["data"]))
+
+
+def _test_set(folder: Path, paths: Sequence[Path], *, strict: bool, gold: Path | None, most: int | None) -> TestSet:
     if paths:
         bad = BadLines()
-        # A line left out would shift all that follow against the gold file.
-        pairs = read_pairs(paths, on_error="stop" if gold else "skip", report=bad, longest=DataConfig().longest)
+        # A line left out would shift all that follow against the lines of a file with alignments.
+        pairs = read_pairs(paths, on_error="stop" if strict else "skip", report=bad, longest=DataConfig().longest)
         items = _with_gold(pairs, gold) if gold else (Item(*pair) for pair in pairs)
         return TestSet(islice(items, most), bad)
     if gold:
         raise DataError(f"--gold {gold} belongs to test data; name the data as well")
+    settings = _settings(folder)
+    config = DataConfig.model_validate(settings["settings"]["data"])
+    if settings["data"]:
+        return TestSet(islice((Item(*pair) for pair in _heldout(settings["data"], config)), most))
+    return TestSet(islice(_of_the_world(config.heldout), most))
+
+
+def _settings(folder: Path) -> dict[str, Any]:
     settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
     if "data" not in settings:
         raise DataError(
             f"{folder} does not say what it was trained on; name the test data: regard evaluate {folder} DATA"
         )
-    config = DataConfig.model_validate(settings["settings"]["data"])
-    if settings["data"]:
-        return TestSet(islice((Item(*pair) for pair in _heldout(settings["data"], config)), most))
-    return TestSet(islice(_of_the_world(config.heldout), most))
+    return settings
 
 
 def _heldout(paths: Sequence[str], config: DataConfig) -> Iterator[tuple[str, str]]:
@@ -128,6 +150,8 @@ def _with_gold(pairs: Iterator[tuple[str, str]], gold: Path) -> Iterator[Item]:
             yield Item(*pair, *parse_pharaoh(line.decode()))
         except ValueError as error:
             raise DataError(f"{gold}:{number}: {error}; wanted links such as 0-0 1-2 and 2?3") from error
+    if next(lines, None) is not None:
+        raise DataError(f"{gold} has more lines than there are pairs; wanted one line of links for each pair")
 
 
 def score(
@@ -138,10 +162,9 @@ def score(
     buckets = {most: Tally() for most in (*BUCKETS, math.inf)}
     surprise, right, tokens = 0.0, 0, 0
     errors = ErrorCounts(0, 0, 0, 0)
-    aligning = alignments.open("w") if alignments else None
-    try:
+    with _new_file(alignments) as aligning:
         for several in _chunks(iter(items)):
-            answers = translator.run_all([item.source for item in several], strategy)
+            answers = translator.run_all([item.source for item in several], strategy, first=free.pairs)
             for item, answer in zip(several, answers, strict=True):
                 free.add(answer.text, item.target)
                 length = len(item.source.split())
@@ -156,9 +179,6 @@ def score(
                         aligning.write(pharaoh(links) + "\n")
                     if item.sure is not None:
                         errors = errors.plus(count_errors(links, item.sure, item.possible))
-    finally:
-        if aligning:
-            aligning.close()
     if not free.pairs:
         raise DataError("no pairs to score")
     return {
@@ -176,6 +196,21 @@ def score(
         "chrf_signature": free.chrf.signature,
         "by_length": _by_length(buckets),
     }
+
+
+@contextmanager
+def _new_file(path: Path | None) -> Iterator[TextIO | None]:
+    """A file to write that takes its name when all went well; without a path nothing."""
+    if path is None:
+        yield None
+        return
+    unfinished = path.with_name(f".new-{path.name}")
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            yield file
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
@@ -211,8 +246,10 @@ def _teacher_forced(translator: Translator, items: Sequence[Item]) -> Iterator[F
     sources = names.encode_all([item.source for item in items])
     targets = names.target.encode_all([item.target for item in items])
     order = sorted(range(len(items)), key=lambda number: len(targets[number]))
-    for start in range(0, len(order), BATCH):
-        numbers = order[start : start + BATCH]
+    vocabulary = translator.model.config.target_vocabulary or translator.model.config.vocabulary
+    while order:
+        rows = max(1, min(BATCH, LOGITS // (vocabulary * (len(targets[order[-1]]) + 1))))  # the longest are taken first
+        order, numbers = order[:-rows], order[-rows:]
         ids = [(sources[number], targets[number]) for number in numbers]
         batch = collate_padded(ids, range(len(ids)), names.begin, names.end, names.padding)
         logits = translator.model(batch.source, batch.target_in)

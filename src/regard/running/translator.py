@@ -73,7 +73,7 @@ class Translator:
     """`run("a sentence").text`; `.model` is the nn.Module, `.tokenizer` its words.
 
     `strategy` is how it searches where the caller says nothing; `longest` the most tokens it writes for any text, where
-    the length of the text does not decide; `notes` what the user should know about the folder.
+    the length of the text does not decide.
     """
 
     def __init__(
@@ -84,15 +84,15 @@ class Translator:
         strategy: Strategy | None = None,
         longest: int | None = None,
         closed: bool = False,
-        notes: Sequence[str] = (),
+        renormalized: bool = False,
     ) -> None:
         self.kind = kind
         self.model: Any = model
         self.tokenizer = tokenizer
         self.task = Translation(tokenizer)
         self.strategy = strategy or Greedy()
-        self.notes = notes
-        self._longest, self._closed = longest, closed
+        self.longest = longest
+        self._closed, self._renormalized = closed, renormalized
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "Translator":
@@ -106,23 +106,30 @@ class Translator:
     def adopt(cls, found: Loaded) -> "Translator":
         """A translator of a Hugging Face folder, which says itself how it wants to be searched."""
         strategy = Beam(found.beams, found.length_penalty) if found.beams > 1 else Greedy()
-        return cls(found.kind, found.model, found.tokenizer, strategy, found.longest, found.closed, found.notes)
+        settings = found.longest, found.closed, found.renormalized
+        return cls(found.kind, found.model, found.tokenizer, strategy, *settings)
 
     def run(self, text: str, strategy: Strategy | None = None, *, alignment: bool = False) -> Answer:
         """Translate one text; with `alignment`, each translation says where it looked."""
         return self.run_all([text], strategy, alignment=alignment)[0]
 
     def run_all(
-        self, texts: Sequence[str], strategy: Strategy | None = None, *, alignment: bool = False
+        self, texts: Sequence[str], strategy: Strategy | None = None, *, alignment: bool = False, first: int = 0
     ) -> list[Answer]:
-        """Translate many, those of like length side by side; the answers come in the texts' order."""
+        """Translate many, those of like length side by side; the answers come in the texts' order.
+
+        `first` is the number of the first text, where these are a part of more: a sample's chance goes by it.
+        """
         by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         answers: dict[int, Answer] = {}
         for start in range(0, len(texts), BATCH):
             several = by_length[start : start + BATCH]
             source = self.task.encode([texts[i] for i in several])
             found = generate(
-                self.model, source.to(self._device), strategy or self.strategy, self._limits(source, several)
+                self.model,
+                source.to(self._device),
+                strategy or self.strategy,
+                self._limits(source, [first + i for i in several]),
             )
             for i, row, hypotheses in zip(several, source.tolist(), found, strict=True):
                 ids = [number for number in row if number != self.tokenizer.padding]
@@ -130,8 +137,8 @@ class Translator:
         return [answers[i] for i in range(len(texts))]
 
     def _limits(self, source: Tensor, numbers: list[int]) -> Limits:
-        longest = self.task.longest(source) if self._longest is None else [self._longest] * len(source)
-        return Limits(longest, numbers=numbers, closed=self._closed)
+        longest = self.task.longest(source) if self.longest is None else [self.longest] * len(source)
+        return Limits(longest, numbers=numbers, closed=self._closed, renormalized=self._renormalized)
 
     @property
     def _device(self) -> torch.device:

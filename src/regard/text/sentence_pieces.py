@@ -4,13 +4,14 @@ source.spm and target.spm cut the two languages; vocab.json numbers the pieces o
 the target. A piece that begins a word begins with "▁". A piece without a number is "<unk>".
 """
 
+import difflib
 import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from regard.errors import FolderError, InputError
-from regard.text.tokenizer import END, PADDING, UNKNOWN, WORD
+from regard.text.tokenizer import END, PADDING, UNKNOWN, WORD, check_writable
 
 SPACE = "▁"
 SOURCE, TARGET = "source.spm", "target.spm"
@@ -36,6 +37,7 @@ class SentencePieces:
         self.end, self._unknown = numbers[END], numbers[UNKNOWN]
         self.padding = self.begin = numbers[PADDING]
         self.target = target or self
+        self._codes = [piece for piece in numbers if LANGUAGE.fullmatch(piece)]
 
     @classmethod
     def load(cls, folder: Path) -> "SentencePieces":
@@ -59,16 +61,20 @@ class SentencePieces:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without begin and end."""
-        language = LANGUAGE.match(text)
-        codes = [language.group()] if language and language.group() in self.numbers else []
-        rest = text[len(codes[0]) :] if codes else text
-        try:
-            pieces = self._model.encode(rest, out_type=str)
-        except UnicodeEncodeError:
-            raise InputError(
-                f"text {text[:40]!r}: got half of a surrogate pair, wanted text that UTF-8 can write"
-            ) from None
-        return [self.numbers.get(piece, self._unknown) for piece in [*codes, *pieces]]
+        check_writable(text)
+        code, rest = self._language(text)
+        return [self.numbers.get(piece, self._unknown) for piece in [*code, *self._model.encode(rest, out_type=str)]]
+
+    def _language(self, text: str) -> tuple[list[str], str]:
+        """The code in front of a text, and the rest; a model that knows codes refuses one it does not know."""
+        match = LANGUAGE.match(text)
+        if match is None or not self._codes:
+            return [], text
+        code = match.group()
+        if code not in self._codes:
+            near = difflib.get_close_matches(code, self._codes, n=3, cutoff=0.0)
+            raise InputError(f"{code} is no language of this model; the nearest are {' '.join(near)}")
+        return [code], text[len(code) :]
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         return [self.encode(text) for text in texts]
@@ -104,7 +110,7 @@ class SentencePieces:
         piece = self._pieces.get(number, UNKNOWN)
         if piece in (END, PADDING):
             return ""
-        return " ⁇ " if piece == UNKNOWN else piece.replace(SPACE, " ")
+        return "⁇" if piece == UNKNOWN else piece.replace(SPACE, " ")
 
 
 def _one(path: Path, numbers: dict[str, int], target: SentencePieces | None = None) -> SentencePieces:

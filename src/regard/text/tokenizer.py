@@ -123,12 +123,9 @@ class Tokenizer:
         try:
             encodings = self._core.encode_batch_fast(texts, add_special_tokens=False)
         except TypeError:
-            broken = next((text for text in texts if _has_lone_surrogate(text)), None)
-            if broken is None:
-                raise
-            raise InputError(
-                f"text {broken[:40]!r}: got half of a surrogate pair, wanted text that UTF-8 can write"
-            ) from None
+            for text in texts:
+                check_writable(text)
+            raise
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -183,8 +180,10 @@ def _keep_whole(core: tokenizers.Tokenizer, texts: Iterable[str], count: int) ->
     core.model = models.BPE(vocab=vocabulary, merges=merges, ignore_merges=True)
 
 
-def _has_lone_surrogate(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
+def check_writable(text: str) -> None:
+    """InputError for half of a surrogate pair, which no file of text can hold."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InputError(f"text {text[:40]!r}: got half of a surrogate pair, wanted text that UTF-8 can write")
 
 
 def _bytes_of_tokens(core: tokenizers.Tokenizer) -> list[bytes]:
