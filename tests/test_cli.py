@@ -111,6 +111,8 @@ def test_recipes_lists_and_shows(here):
         (["train", "translator", "training.steps=0"], "training.steps: got '0', wanted greater than or equal to 1"),
         (["train", "translator", "model.heads=3"], "does not divide into model.heads=3"),
         (["train", "translator", "nowhere.tsv"], "nowhere.tsv"),
+        (["train", "translator", "model.target_vocabulary=500"], "one tokenizer serves both sides"),
+        (["train", "translator", "model.vocabulary=500"], "fewer data.whole_words"),
         (["train", "translator", "-o", "/dev/null/x"], "cannot write to /dev/null/x"),
         (["run", "nowhere", "hello"], "nowhere is not a folder"),
         (["run", "{trained}", "hello", "--beam", "0"], "a beam of 0, wanted 1 or more"),

@@ -49,6 +49,7 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
             f"{len(data.training)} pairs to train on and {len(data.heldout)} held out: too few; "
             "give more pairs (a hundred at least), or a larger data.heldout"
         )
+    _check_lengths(run, data)
     notes = [*corpus.notes, f"{len(data.training):,} pairs to train on, {len(data.heldout):,} held out"]
     if tokenizer.size < vocabulary:
         notes.append(f"the text has words for a vocabulary of {tokenizer.size:,}, not {vocabulary:,}")
@@ -57,6 +58,21 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
         raise ConfigError(f"model.symbols are the tokenizer's own ({symbols}); leave them out")
     model = run.model.model_copy(update={"vocabulary": tokenizer.size, "symbols": symbols})
     return Prepared(Translation(tokenizer, run.task, data), model, notes)  # type: ignore[arg-type]
+
+
+def _check_lengths(run: Run, data: ParallelText) -> None:
+    """Learned positions end somewhere: better said now than in the middle of the run."""
+    longest: int = run.model.longest  # type: ignore[attr-defined]
+    found = 1 + max(
+        int(lengths.max())
+        for part in (data.training, data.heldout)
+        for lengths in (part.source_lengths, part.target_lengths)
+    )
+    if run.model.positions == "learned" and found > longest:  # type: ignore[attr-defined]
+        raise ConfigError(
+            f"a sentence has {found} tokens, but model.longest={longest} positions are learned; "
+            f"give model.longest={found}, or leave long sentences out with data.longest"
+        )
 
 
 def _tokenized(corpus: "Corpus", part: str, tokenizer: Tokenizer) -> TokenizedPairs:

@@ -1,16 +1,18 @@
 """A Transformer that translates: on the built-in English-Spanish world, or on your own sentence pairs.
 
     regard demo                                           the built-in world, cut at three minutes
-    regard train translator -o runs/t                     the same, all 1,000 steps
-    regard train translator pairs.tsv.gz -o runs/mine     your own pairs
+    regard train translator -o runs/t                     the same, all 1,400 steps
+    regard train translator pairs.tsv.gz -o runs/mine     your own pairs, thirty minutes
 
-On the world: 1.0 million parameters, about three minutes on two cores of a small server CPU (7,000 to 9,000 target
-tokens a second). `regard demo` stopped there after 949 steps with 97.4 % of 1,000 held-out sentences exactly right,
-BLEU 98.8, alignment error rate 0.096; another run, cut at 936 steps, had 96.5 %. Settings and the mix of sentences were
-chosen while looking at these same held-out sentences, one seed each, so expect a little less on fresh ones.
+On the world: 1.0 million parameters, 8,000 to 10,000 target tokens a second on two cores of a small server CPU. `regard
+demo` stopped after 1,135 steps with 97.8 % of 1,000 held-out sentences exactly right, BLEU 99.0, alignment error rate
+0.040. Settings were chosen while looking at these sentences; of 3,000 others that nobody had looked at, the same model
+had 97.0 % right.
 
-On your pairs: 7.6 million parameters, a vocabulary of 8,000, 6,000 steps; about 2,000 target tokens a second there.
-Cut it with training.minutes.
+On your pairs: 7.6 million parameters (width 256, 3 + 3 layers, 8,000 tokens), cut at thirty minutes of training, the
+schedule with it. On 122,608 English-Spanish pairs of Tatoeba (CC BY 2.0 FR), about 1,500 target tokens a second and 1,350
+steps: BLEU 37.8 greedy and 39.4 with --beam 4 on 1,939 held-out pairs whose English no training pair has
+(nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0). More time: training.minutes=120 training.steps=20000.
 """
 
 from collections.abc import Sequence
