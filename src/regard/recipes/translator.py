@@ -10,8 +10,8 @@ demo` stopped after 1,135 steps with 97.8 % of 1,000 held-out sentences exactly 
 had 97.0 % right.
 
 On your pairs: 7.6 million parameters (width 256, 3 + 3 layers, 8,000 tokens), cut at thirty minutes of training, the
-schedule with it. On 122,608 English-Spanish pairs of Tatoeba (CC BY 2.0 FR), about 1,500 target tokens a second and 1,350
-steps: BLEU 37.8 greedy and 39.4 with --beam 4 on 1,939 held-out pairs whose English no training pair has
+schedule with it. On 122,608 English-Spanish pairs of Tatoeba (CC BY 2.0 FR), about 1,500 target tokens a second and
+1,350 steps: BLEU 37.8 greedy and 39.4 with --beam 4 on 1,939 held-out pairs whose English no training pair has
 (nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0). More time: training.minutes=120 training.steps=20000.
 """
 
