@@ -195,8 +195,9 @@ def evaluate(
 ) -> None:
     """Score a model: BLEU and chrF with their signatures, perplexity, exact match, by length, alignment error rate.
 
-    Teacher-forced scores are given the true words before each word; the gap to those on the model's own words is what
-    its own mistakes cost it. Several models (one recipe, other seeds) give mean and standard deviation.
+    Teacher-forced, the model is given the true words before each word; the gap to the share of right tokens on its own
+    words is what its own mistakes cost it. Several models (one recipe, other seeds) give mean and standard deviation.
+    Alignments are between a source and its true translation.
 
     Examples:
 

@@ -394,7 +394,7 @@ def test_a_fault_is_one_line_that_names_it(shared, here, tmp_path, fault):
 def test_what_marian_does_not_have_is_refused(trained, here, tmp_path):
     done = here("export", trained, tmp_path / "out")
     assert done.returncode == 2
-    assert "train with model.norm=post" in done.stderr
+    assert "train it with model.norm=post model.positions=halves to export it" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

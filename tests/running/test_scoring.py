@@ -44,7 +44,7 @@ def test_scores_are_those_of_the_parts(translator, items):
     scores = score(translator, iter(items), Greedy())
     written = [answer.text for answer in translator.run_all([item.source for item in items])]
     assert scores["bleu"] == pytest.approx(tally(written, [item.target for item in items]).bleu.value)
-    assert scores["gap"] == pytest.approx(scores["teacher_forced_bleu"] - scores["bleu"])
+    assert scores["gap"] == pytest.approx(scores["teacher_forced_accuracy"] - scores["free_running_accuracy"])
     assert sum(row["pairs"] for row in scores["by_length"]) == scores["pairs"] == 50
     names = translator.tokenizer
     batches = [
@@ -98,6 +98,8 @@ def test_alignments_in_pharaohs_format_and_gold(here, trained, pairs, tmp_path):
     # Against itself there is no error; against its sure links made possible ones, neither.
     done = here("evaluate", trained, pairs, "--most", 10, "--gold", links, "--json")
     assert json.loads(done.stdout)["alignment_error_rate"] == 0
+    links.write_text("0-0 99-1\n" * 10)
+    assert "link 99-1, but there are" in here("evaluate", trained, pairs, "--most", 10, "--gold", links).stderr
     links.write_text("0-0 nonsense\n" * 10)
     done = here("evaluate", trained, pairs, "--most", 10, "--gold", links)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)

@@ -2,18 +2,23 @@
 
 A law compares two ways to the same numbers and reports the largest deviation it found, in spreads of the logits; or it
 asks that something does change, and reports the smallest change. The laws are for trained models: a fresh one whose
-last matrices start at zero uses neither its memory nor all its parameters yet. For a module of your own, say how it is
-called:
+last matrices start at zero uses neither its memory nor all its parameters yet. For a module of your own, say in a file
+how it is called, and give the file to `regard check`:
+
+    from my_model import Net
+    from regard.evaluation.laws import Subject
+    from regard.models.symbols import Symbols
 
     class Mine(Subject):
         def logits(self, source, target):
             return self.module(src=source, tgt=target)
 
-    for finding in check(Mine(module, vocabulary=8000, symbols=Symbols(padding=0, begin=1, end=2))):
-        print(finding)
+    def subject():
+        return Mine(Net(), vocabulary=8000, symbols=Symbols(padding=0, begin=1, end=2))
 
-If it can write step by step (`start`, `step`, `reorder`, see regard.generation.decode), override those two as well;
-laws that need what a module does not have are left out, and say why.
+From Python, `check(subject())` gives the findings one by one. Laws that need what a module does not have are left out,
+and say so: step-by-step writing (override `start` and `step`, see regard.generation.decode), taps (regard.layers.tap),
+`positions` (override the property: the modules whose output says where a word stands).
 """
 
 import math

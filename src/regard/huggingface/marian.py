@@ -188,11 +188,11 @@ def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> Transform
 def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
     """config.json for one of our models; ConfigError names what Marian does not have."""
     wanted = {"norm": "post", "positions": "halves", "join": "added"}
-    for name, value in wanted.items():
-        if getattr(ours, name) != value:
-            raise ConfigError(
-                f"model.{name} is {getattr(ours, name)}, a Marian model's is {value}; train with model.{name}={value}"
-            )
+    other = [name for name, value in wanted.items() if getattr(ours, name) != value]
+    if other:
+        have = " and ".join(f"model.{name}={getattr(ours, name)}" for name in other)
+        want = " ".join(f"model.{name}={wanted[name]}" for name in other)
+        raise ConfigError(f"the model has {have}, which Marian models have not; train it with {want} to export it")
     if ours.symbols.begin != ours.symbols.padding:
         raise ConfigError("the model begins with a symbol of its own, but a Marian decoder begins with padding")
     return {
