@@ -67,7 +67,7 @@ def test_a_missing_an_extra_and_a_misshapen_weight_are_named(saved):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "perceptron"}, "kind is 'perceptron', wanted one of transformer"),
+        ({"kind": "perceptron"}, "kind is 'perceptron', wanted one of rnn, conv, transformer"),
         ({"model": {**TINY.model_dump(), "depth": 3}}, "model.depth: Extra inputs are not permitted"),
         ({"model": {**TINY.model_dump(), "width": "wide"}}, "model.width: Input should be a valid integer"),
         ({"model": None}, "model: Input should be"),

@@ -30,6 +30,7 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.json"
 CARD = "card.md"
+SETTINGS = "run.json"  # beside them, in the folder of a run: what it writes down of itself
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,27 @@ import os
 import re
 import sys
 import traceback
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from typer.exceptions import TyperException
 
 from regard.errors import ConfigError, InputError, RegardError
+from regard.printing import (
+    answer_as_dict,
+    note,
+    print_json,
+    save_picture,
+    show_answer,
+    show_costs,
+    show_model_cost,
+    show_scores,
+)
 
 if TYPE_CHECKING:
     from regard.generation import Strategy
-    from regard.running.translator import Answer
 
 app = typer.Typer(
     name="regard",
@@ -67,7 +76,7 @@ def demo(
 
     result = run_demo(folder, assignments or [], quiet=as_json)
     if as_json:
-        _print_json(result)
+        print_json(result)
 
 
 @app.command()
@@ -104,10 +113,10 @@ def train(
     runtime.prepare()
     last = follow(train_recipe(found, paths, assignments, target), settings.training.steps)
     if last.stopped:
-        _note(f"stopped at step {last.step} and saved; the same command goes on from there")
+        note(f"stopped at step {last.step} and saved; the same command goes on from there")
         raise typer.Exit(128 + last.stopped)
     if as_json:
-        _print_json({"folder": str(target), "step": last.step, "heldout": last.heldout})
+        print_json({"folder": str(target), "step": last.step, "heldout": last.heldout})
     else:
         print(f'{target}: trained. Try: regard run {target} "we are eating bread"')
 
@@ -160,19 +169,17 @@ def run(
     translator = regard.load(model)
     if isinstance(strategy, Beam) and isinstance(translator.strategy, Beam) and length_penalty is None:
         strategy = replace(strategy, length_penalty=translator.strategy.length_penalty)
-    answers = iter(
-        translator.run_all([text for text in texts if text], strategy, alignment=alignment or bool(output) or as_json)
-    )
+    answers = iter(translator.run_all([text for text in texts if text], strategy, alignment=alignment or bool(output)))
     for text in texts:
         answer = next(answers) if text else None
         if answer is None:  # an empty line stays one, so that output goes line by line with input
             print(json.dumps({"source": "", "translations": []}) if as_json else "")
         elif as_json:
-            _print_json(_as_dict(answer))
+            print_json(answer_as_dict(answer))
         else:
-            _show(answer, alignment)
+            show_answer(answer, alignment)
         if answer is not None and output is not None:
-            _save_picture(answer, output)
+            save_picture(answer, output)
 
 
 @app.command()
@@ -221,9 +228,9 @@ def evaluate(
         raise ConfigError(f"--alignments {alignments} is of one model and no --seeds")
     scores = score_folders(folders, paths, strategies, most=most, gold=gold, alignments=alignments)
     if as_json:
-        _print_json(scores)
+        print_json(scores)
     else:
-        _show_scores(scores)
+        show_scores(scores)
 
 
 @app.command()
@@ -255,7 +262,7 @@ def check(
             print(finding, flush=True)
     broken = [finding.law.name for finding in findings if finding.holds is False]
     if as_json:
-        _print_json(
+        print_json(
             [
                 {
                     "law": finding.law.name,
@@ -269,8 +276,96 @@ def check(
             ]
         )
     if broken:
-        _note(f"broken: {', '.join(broken)}")
+        note(f"broken: {', '.join(broken)}")
         raise typer.Exit(1)
+
+
+@app.command()
+def compare(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[DATA]... [KEY=VALUE]...", help="Your pairs, then settings.")
+    ] = None,
+    folder: Annotated[Path, typer.Option("--output", "-o", help="Where runs and report go.")] = Path("runs/compare"),
+    rungs: Annotated[str, typer.Option(help="Which, with commas between.", show_default="all five")] = "",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds; mean ± deviation.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="A short form: under ten minutes on two cores.")] = False,
+    memory: Annotated[bool, typer.Option(help="Also: what each kind can carry over how far.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """The ladder: five translators of one size on the same data, tokens and seeds, side by side.
+
+    The RNN that hands over its last state, with a fixed context, with attention; convolution; the Transformer. Writes
+    a table (.txt, .json, .csv), a picture (.png, .svg) and report.html into the folder. What is trained there already
+    is used as it is. Without DATA the built-in world is used, with passages of up to four sentences.
+
+    Examples:
+
+    `regard compare --quick`
+
+    `regard compare --seeds 3 -o runs/ladder`
+
+    `regard compare pairs.tsv.gz --rungs rnn,rnn-attention training.steps=3000`
+    """
+    from regard import runtime
+    from regard.comparing import compare_rungs
+
+    paths, assignments = _split(arguments or [])
+    chosen = [name.strip() for name in rungs.split(",") if name.strip()]
+    runtime.prepare()
+    found = compare_rungs(folder, paths, assignments, rungs=chosen, seeds=seeds, quick=quick, memory=memory)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        print(found.text)
+        note(f"wrote {', '.join(map(str, found.files))}")
+
+
+@app.command()
+def cost(
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL]", help="A model folder; none: a layer of each kind.")
+    ] = None,
+    width: Annotated[int, typer.Option(min=2, help="d, of the layers.")] = 128,
+    heads: Annotated[int, typer.Option(min=1, help="h, of self-attention.")] = 4,
+    kernel: Annotated[int, typer.Option(min=2, help="k, words in a convolution's window.")] = 3,
+    longest: Annotated[int, typer.Option(min=64, max=65_536, help="n goes up to there, from 32 on.")] = 4096,
+    batch: Annotated[int, typer.Option(min=1, help="Of a MODEL: sentences side by side.")] = 8,
+    length: Annotated[int, typer.Option(min=2, help="Of a MODEL: tokens of source and target each.")] = 128,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The curves as .png, .svg or .pdf.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What recurrence, convolution and self-attention cost: the formula beside the measurement.
+
+    Without MODEL: time and memory of a layer of each kind over the length n, the fitted power of n beside the predicted
+    one, where recurrence and self-attention cross, and N² + M² + NM counted. With MODEL: parameters, multiply-adds,
+    attention matrices, and the memory that decoding keeps (the key-value cache).
+
+    Examples:
+
+    `regard cost -o cost.png`
+
+    `regard cost runs/demo --batch 32 --length 512`
+    """
+    from regard import runtime
+    from regard.inspection.pictures import check_picture
+    from regard.running.costing import cost_of_layers, cost_of_model
+
+    if output is not None:
+        check_picture(output)
+        if model is not None:
+            raise ConfigError(f"-o {output} is of the layers' curves; leave MODEL out")
+    if width % heads:
+        raise ConfigError(f"--width {width} does not divide into --heads {heads}; try --width {width - width % heads}")
+    runtime.prepare()
+    if model is not None:
+        rows = cost_of_model(model, batch=batch, length=length)
+        print_json([asdict(row) for row in rows]) if as_json else show_model_cost(rows)
+        return
+    costs = cost_of_layers(width=width, heads=heads, kernel=kernel, longest=longest, output=output, note=note)
+    if as_json:
+        print_json(asdict(costs))
+    else:
+        show_costs(costs)
 
 
 @app.command()
@@ -288,7 +383,7 @@ def export(
 
     written = export_folder(model, output, to)
     if as_json:
-        _print_json({"folder": str(output), "files": written})
+        print_json({"folder": str(output), "files": written})
     else:
         print(f"{output}: {', '.join(written)}")
 
@@ -303,7 +398,7 @@ def info(model: ModelFolder, as_json: AsJson = False) -> None:
 
     facts = describe_folder(model)
     if as_json:
-        _print_json(facts)
+        print_json(facts)
     else:
         for name, value in facts.items():
             print(f"{name:<16}{value}")
@@ -323,7 +418,7 @@ def recipes(
     if name is not None and name not in found:
         recipes.find(name)
     if as_json:
-        _print_json(found if name is None else {name: found[name]})
+        print_json(found if name is None else {name: found[name]})
     elif name is not None:
         print(found[name])
     else:
@@ -359,16 +454,8 @@ def main() -> NoReturn:
 def _fail(message: str, code: int) -> int:
     if os.environ.get("REGARD_DEBUG"):
         traceback.print_exc()
-    _note(f"error: {' '.join(message.split())}")
+    note(f"error: {' '.join(message.split())}")
     return code
-
-
-def _note(line: str) -> None:
-    print(line, file=sys.stderr)
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False))
 
 
 def _split(arguments: list[str]) -> tuple[list[Path], list[str]]:
@@ -424,61 +511,3 @@ def _strategy(
     return (
         Greedy() if beam == 1 and n_best == 1 else Beam(beam, 1.0 if length_penalty is None else length_penalty, n_best)
     )
-
-
-def _show(answer: "Answer", alignment: bool) -> None:
-    from rich.console import Console
-
-    from regard.inspection.pictures import terminal_heat_map
-
-    for translation in answer.translations:
-        score = f"{translation.score:8.3f}  " if len(answer.translations) > 1 else ""
-        print(score + " ".join(translation.text.splitlines()))  # a line each, whatever it holds
-        if alignment and translation.alignment is not None:
-            found = translation.alignment
-            Console().print(terminal_heat_map(found.words, found.target_words, found.source_words))
-
-
-def _show_scores(scores: dict[str, Any]) -> None:
-    deviation = scores.get("deviation", {})
-    for name, value in scores.items():
-        if name == "by_length":
-            print("by source words")
-            for row in value:
-                numbers = "  ".join(f"{key} {row[key]:.4g}" for key in ("bleu", "chrf", "exact_match"))
-                print(f"  {row['source_words']:<8}pairs {row['pairs']:<8,}{numbers}")
-        elif isinstance(value, float):
-            print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
-        elif name != "deviation":
-            print(f"{name:<26}{value}")
-
-
-def _save_picture(answer: "Answer", path: Path) -> None:
-    from regard.inspection.pictures import save_heat_map
-
-    if answer.alignment is None:
-        raise InputError(f"the translation of {answer.source!r} is empty: there is nothing to show")
-    save_heat_map(answer.alignment.words, answer.alignment.target_words, answer.alignment.source_words, path)
-    _note(f"wrote {path}")
-
-
-def _as_dict(answer: "Answer") -> dict[str, Any]:
-    return {
-        "source": answer.source,
-        "translations": [
-            {
-                "text": one.text,
-                "score": one.score,
-                "log_probability": one.log_probability,
-                "ended": one.ended,
-                "alignment": None
-                if one.alignment is None
-                else {
-                    "source": one.alignment.source,
-                    "target": one.alignment.target,
-                    "weights": one.alignment.weights.round(6).tolist(),
-                },
-            }
-            for one in answer.translations
-        ],
-    }

@@ -8,9 +8,10 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from regard.errors import FolderError
 
@@ -42,12 +43,23 @@ def write_files(folder: Path, files: Files) -> None:
 
 def write_file(path: Path, data: bytes) -> None:
     """Replace one file, whole or not at all."""
-    new = path.with_name(f".new-{path.name}")
-    with new.open("wb") as file:
+    with replacing(path) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.rename(path)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes its name when all went well; until then, what stood there stays."""
+    new = path.with_name(f".new-{path.name}")
+    try:
+        with new.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        new.rename(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
     _sync(path.parent)
 
 

@@ -15,6 +15,8 @@ from regard.generation.decode import Limits
 from regard.inspection.capture import watch
 from regard.layers.tap import taps
 from regard.models import MODELS
+from regard.models.conv_seq2seq import ConvConfig
+from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
 
 
@@ -37,6 +39,17 @@ EXAMPLES = [
     Example("transformer", TransformerConfig(**TINY, positions="learned", join="concatenated", decoder_layers=1)),
     Example("transformer", TransformerConfig(**TINY, positions="halves", activation="swish")),
     Example("transformer", TransformerConfig(**TINY, target_vocabulary=40, tied=False, output_bias=True, scaled=False)),
+]
+EXAMPLES += [
+    Example("rnn", RNNConfig(vocabulary=40, width=24, bridge="last_state", both_ways=False)),
+    Example("rnn", RNNConfig(vocabulary=40, width=24, bridge="last_state", cell="lstm", layers=2)),
+    Example("rnn", RNNConfig(vocabulary=40, width=24, bridge="fixed_context")),
+    Example("rnn", RNNConfig(vocabulary=40, width=24, bridge="fixed_context", cell="lstm", layers=2, both_ways=False)),
+    Example("rnn", RNNConfig(vocabulary=40, width=24)),
+    Example("rnn", RNNConfig(vocabulary=40, width=24, cell="lstm", layers=2, similarity="dot")),
+    Example("rnn", RNNConfig(vocabulary=40, width=24, layers=2, both_ways=False, similarity="scaled_dot")),
+    Example("conv", ConvConfig(vocabulary=40, width=24, layers=2)),
+    Example("conv", ConvConfig(vocabulary=40, width=24, layers=3, decoder_layers=1, kernel=4)),
 ]
 LENGTHS = [7, 3, 5, 1]
 
@@ -171,14 +184,14 @@ def test_watched_equals_unwatched_and_every_tap_fires(model, source, target):
     with watch(model, "*") as seen:
         assert_close(model(source, target), plain)
     assert set(seen) == set(taps(model))
-    for path, (value,) in seen.items():
-        if path.endswith("weights"):
+    for path, values in seen.items():
+        for value in values if path.endswith("weights") else []:
             assert_close(value.sum(-1), torch.ones(value.shape[:-1]), msg=f"rows of {path} do not sum to 1")
 
 
-def test_the_alignment_taps_are_taps(model):
-    assert model.alignment_taps
-    assert set(model.alignment_taps) <= set(taps(model))
+def test_the_alignment_taps_are_all_that_looks_at_the_source(model):
+    looking = [path for path in taps(model) if path.endswith("weights") and "encoder" not in path]
+    assert model.alignment_taps == [path for path in looking if ".attention." not in path]
 
 
 def test_gradient_reaches_every_parameter(model, source, target):

@@ -131,12 +131,12 @@ def test_a_row_that_may_look_nowhere_gives_zeros_and_no_nan(similarity):
 
 def test_additive_similarity_is_bahdanaus_formula():
     torch.manual_seed(0)
-    similarity = Additive(4, hidden=5)
+    similarity = Additive(4)
     query, key = torch.randn(2, 4), torch.randn(3, 4)
     scores = similarity(query, key)
     for t in range(2):
         for s in range(3):
-            hidden = torch.tanh(similarity.query.weight @ query[t] + similarity.key.weight @ key[s])
+            hidden = torch.tanh(query[t] + key[s])
             assert_close(scores[t, s], (similarity.score.weight @ hidden)[0])
 
 

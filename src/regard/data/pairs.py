@@ -34,6 +34,7 @@ class DataConfig(Facts):
     heldout: int = Field(2000, ge=1, description="pairs kept out of training, at most a tenth of all")
     whole_words: int = Field(0, ge=0, description="tokens of the vocabulary that are the text's commonest words, uncut")
     sentences: int = Field(150_000, ge=1, description="pairs the built-in world makes when no files are given")
+    joined: int = Field(1, ge=1, le=8, description="sentences of the built-in world in one pair, at most")
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,9 @@ from regard.evaluation.evaluate import evaluating
 from regard.generation import Beam, Greedy, generate
 from regard.generation.decode import Limits
 from regard.inspection.capture import watch
+from regard.layers.convolution import GatedConvolution
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
+from regard.layers.recurrent import Recurrence
 from regard.layers.tap import taps
 
 SAME = 1e-4  # spreads of the logits: what single precision may lose on the way
@@ -72,6 +74,11 @@ class Subject:
         """The parts whose output says where a word stands; with all of them at zero, a source is a set."""
         kinds = (SinusoidalPositions, LearnedPositions)
         return [module for module in self.module.modules() if isinstance(module, kinds)]
+
+    @property
+    def ordered(self) -> bool:
+        """It knows the order of words without positions, by recurrence or convolution."""
+        return any(isinstance(module, (Recurrence, GatedConvolution)) for module in self.module.modules())
 
     def _own(self, name: str) -> Callable[..., Any]:
         if not hasattr(self.module, name):
@@ -264,7 +271,7 @@ def a_set_without_positions(subject: Subject) -> float:
 
 @torch.no_grad()
 def a_sequence_with_positions(subject: Subject) -> float:
-    if not subject.positions:
+    if not (subject.positions or subject.ordered):
         raise Missing("it names no `positions`")
     return _moved_by_permutation(subject)
 
@@ -310,6 +317,8 @@ def _moved_by_permutation(subject: Subject) -> float:
 
 @contextmanager
 def _no_positions(subject: Subject) -> Iterator[None]:
+    if subject.ordered:
+        raise Missing("recurrence and convolution know the order without positions")
     if not subject.positions:
         raise Missing("it names no `positions`")
     hooks = [module.register_forward_hook(_zeros) for module in subject.positions]
@@ -333,7 +342,7 @@ LAWS = [
     Law("watched = unwatched", "what is shown is what is computed", watched_is_unwatched, SAME),
     Law("attention rows sum to 1", "softmax over what may be seen", rows_sum_to_one, 1e-5),
     Law("a set without positions", "the source's words may change places", a_set_without_positions, SAME),
-    Law("a sequence with positions", "then they may not", a_sequence_with_positions, CHANGED, at_least=True),
+    Law("a sequence with positions", "with them they may not", a_sequence_with_positions, CHANGED, at_least=True),
     Law("the memory is used", "another source, other logits", memory_is_used, CHANGED, at_least=True),
     Law("no dead parameter", "parameters without a gradient", dead_parameters, 0),
 ]

@@ -19,5 +19,6 @@ def look_of(model: Any, source: list[int], target: list[int]) -> np.ndarray:
     device = next(model.parameters()).device
     with watch(model, *model.alignment_taps) as seen:
         model(torch.tensor([source], device=device), torch.tensor([[begin, *target[:-1]]], device=device))
-    weights = torch.stack([values[0][0] for values in seen.values()])  # (taps, H, T, S)
+    # A Transformer comes by each tap once, with all of the target; a recurrent decoder once a word.
+    weights = torch.stack([torch.cat(values, dim=-2)[0] for values in seen.values()])  # (taps, H, T, S)
     return weights.mean((0, 1)).cpu().numpy()

@@ -6,7 +6,8 @@ equal. A query whose mask allows no key gets zeros, never NaN, forward and backw
 """
 
 import math
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Literal, NamedTuple, Protocol
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -46,18 +47,19 @@ class ScaledDot(Dot):
 
 
 class Additive(nn.Module):
-    """v · tanh(W q + U k): a small MLP judges each pair (Bahdanau 2015, A.1.2)."""
+    """v · tanh(q + k): a small MLP judges each pair (Bahdanau 2015, A.1.2).
+
+    Its first layer, W s and U h, is what makes a query and a key: done once for each, not once a pair.
+    """
 
     fused = False
 
-    def __init__(self, width: int, hidden: int | None = None) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.query = nn.Linear(width, hidden or width, bias=False)
-        self.key = nn.Linear(width, hidden or width, bias=False)
-        self.score = nn.Linear(hidden or width, 1, bias=False)
+        self.score = nn.Linear(width, 1, bias=False)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        pairs = self.query(query).unsqueeze(-2) + self.key(key).unsqueeze(-3)  # (…, T, S, hidden)
+        pairs = query.unsqueeze(-2) + key.unsqueeze(-3)  # (…, T, S, K)
         return self.score(pairs.tanh()).squeeze(-1)
 
     def scale(self, width: int) -> float:
@@ -75,6 +77,13 @@ class Steps(NamedTuple):
 
 
 SCALED_DOT = ScaledDot()
+SimilarityName = Literal["additive", "dot", "scaled_dot"]
+# name -> the similarity of queries and keys of some width
+SIMILARITIES: dict[SimilarityName, Callable[[int], Similarity]] = {
+    "additive": Additive,
+    "dot": lambda width: Dot(),
+    "scaled_dot": lambda width: SCALED_DOT,
+}
 
 
 def attend(

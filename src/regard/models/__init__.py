@@ -5,6 +5,8 @@ from typing import NamedTuple
 from torch import nn
 
 from regard.config import Facts
+from regard.models.conv_seq2seq import ConvConfig, ConvTranslator
+from regard.models.rnn_seq2seq import RNNConfig, RNNTranslator
 from regard.models.transformer import Transformer, TransformerConfig
 
 
@@ -14,5 +16,7 @@ class Architecture(NamedTuple):
 
 
 MODELS = {
+    "rnn": Architecture(RNNConfig, RNNTranslator),
+    "conv": Architecture(ConvConfig, ConvTranslator),
     "transformer": Architecture(TransformerConfig, Transformer),
 }

@@ -16,7 +16,6 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from regard.config import Facts
 from regard.errors import ConfigError
 from regard.layers import masks
 from regard.layers.attention import KeysValues, MultiHeadAttention
@@ -25,15 +24,12 @@ from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
 from regard.layers.tap import Tap
-from regard.models.symbols import Symbols
+from regard.models.symbols import Symbols, Writer
 
 
-class TransformerConfig(Facts):
+class TransformerConfig(Writer):
     """What a Transformer is made of."""
 
-    vocabulary: int = Field(
-        37_000, ge=4, description="ids the shared table has; a new tokenizer is trained to this size"
-    )
     target_vocabulary: int | None = Field(None, ge=4, description="ids of the target's own table, where it has one")
     tied: bool = Field(True, description="the target's table is also the output layer")
     scaled: bool = Field(True, description="embeddings times √D on their way in")
@@ -50,11 +46,10 @@ class TransformerConfig(Facts):
     positions: Literal["sinusoidal", "halves", "learned"] = "sinusoidal"
     join: Literal["added", "concatenated"] = Field("added", description="how positions come to the words")
     longest: int = Field(1024, ge=1, description="positions in the table; learned ones end there")
-    symbols: Symbols = Symbols()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        least = min(self.vocabulary, self.target_vocabulary or self.vocabulary)
+        least = min(self.vocabulary, self.written)
         if max(self.symbols.padding, self.symbols.begin, self.symbols.end) >= least:
             raise ConfigError(f"model.symbols are {self.symbols}, but there are only {least} ids")
         if self.width % self.heads:
@@ -63,6 +58,22 @@ class TransformerConfig(Facts):
                 f"try model.width={self.width - self.width % self.heads or self.heads}"
             )
         return self
+
+    @property
+    def written(self) -> int:
+        return self.target_vocabulary or self.vocabulary
+
+    def fitted(self, *, vocabulary: int, symbols: Symbols, longest: int) -> Self:
+        if self.target_vocabulary is not None:
+            raise ConfigError(
+                "model.target_vocabulary is of models read from elsewhere; here one tokenizer serves both sides"
+            )
+        if self.positions == "learned" and longest > self.longest:  # better said now than in the middle of the run
+            raise ConfigError(
+                f"a sentence has {longest} tokens, but model.longest={self.longest} positions are learned; "
+                f"give model.longest={longest}, or leave long sentences out with data.longest"
+            )
+        return super().fitted(vocabulary=vocabulary, symbols=symbols, longest=longest)
 
 
 # base and big are the paper's (table 3); the smaller ones are for a laptop.
@@ -83,7 +94,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         padding = config.symbols.padding
-        targets = config.target_vocabulary or config.vocabulary
+        targets = config.written
         self.embedding = Embedding(config.vocabulary, config.width, padding=padding, scaled=config.scaled)
         if config.target_vocabulary:
             self.target_embedding = Embedding(targets, config.width, padding=padding, scaled=config.scaled)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 # name -> the module whose RECIPE it is; modules are imported when they are asked for, so that a list needs no torch
 RECIPES = {
     "translator": "regard.recipes.translator",
+    "rnn-translator": "regard.recipes.rnn_translator",
+    "rnn-context-translator": "regard.recipes.rnn_context_translator",
+    "rnn-attention-translator": "regard.recipes.rnn_attention_translator",
+    "conv-translator": "regard.recipes.conv_translator",
 }
 
 

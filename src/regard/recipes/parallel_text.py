@@ -9,13 +9,14 @@ from typing import Any
 from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, read_pairs
 from regard.data.parallel import ParallelText
 from regard.data.tokenized import TokenizedPairs, cached, content_key
-from regard.errors import ConfigError, DataError
+from regard.errors import DataError
 from regard.files import write_file
 from regard.models.symbols import Symbols
 from regard.recipes.run import Prepared, Run
 from regard.tasks.translation import Translation
 from regard.text.tokenizer import Tokenizer
-from regard.worlds.sentences import sentences
+from regard.worlds.passages import passages
+from regard.worlds.sampling import Split
 
 SAMPLE = 2_000_000  # pairs that a tokenizer is trained on; more change nothing but the time
 
@@ -26,10 +27,6 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
     """The translation task on the user's files, or on the built-in world when there are none."""
     corpus = FileCorpus(paths, run.data) if paths else WorldCorpus(run.data)
     vocabulary: int = run.model.vocabulary  # type: ignore[attr-defined]
-    if run.model.target_vocabulary is not None:  # type: ignore[attr-defined]
-        raise ConfigError(
-            "model.target_vocabulary is of models read from elsewhere; here one tokenizer serves both sides"
-        )
     if tokenizer_file.exists():
         tokenizer = Tokenizer.load(tokenizer_file)
     else:
@@ -49,30 +46,21 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
             f"{len(data.training)} pairs to train on and {len(data.heldout)} held out: too few; "
             "give more pairs (a hundred at least), or a larger data.heldout"
         )
-    _check_lengths(run, data)
     notes = [*corpus.notes, f"{len(data.training):,} pairs to train on, {len(data.heldout):,} held out"]
     if tokenizer.size < vocabulary:
         notes.append(f"the text has words for a vocabulary of {tokenizer.size:,}, not {vocabulary:,}")
     symbols = Symbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end)
-    if run.model.symbols not in (Symbols(), symbols):  # type: ignore[attr-defined]
-        raise ConfigError(f"model.symbols are the tokenizer's own ({symbols}); leave them out")
-    model = run.model.model_copy(update={"vocabulary": tokenizer.size, "symbols": symbols})
+    model = run.model.fitted(vocabulary=tokenizer.size, symbols=symbols, longest=_longest(data))  # type: ignore[attr-defined]
     return Prepared(Translation(tokenizer, run.task, data), model, notes)  # type: ignore[arg-type]
 
 
-def _check_lengths(run: Run, data: ParallelText) -> None:
-    """Learned positions end somewhere: better said now than in the middle of the run."""
-    longest: int = run.model.longest  # type: ignore[attr-defined]
-    found = 1 + max(
+def _longest(data: ParallelText) -> int:
+    """Tokens of the longest sentence, its end counted."""
+    return 1 + max(
         int(lengths.max())
         for part in (data.training, data.heldout)
         for lengths in (part.source_lengths, part.target_lengths)
     )
-    if run.model.positions == "learned" and found > longest:  # type: ignore[attr-defined]
-        raise ConfigError(
-            f"a sentence has {found} tokens, but model.longest={longest} positions are learned; "
-            f"give model.longest={found}, or leave long sentences out with data.longest"
-        )
 
 
 def _tokenized(corpus: "Corpus", part: str, tokenizer: Tokenizer) -> TokenizedPairs:
@@ -113,18 +101,21 @@ class WorldCorpus:
     def __init__(self, config: DataConfig) -> None:
         self.config = config
         self.files = _sources("regard.worlds")
-        self.settings: dict[str, Any] = {"sentences": config.sentences, "heldout": config.heldout}
+        self.settings: dict[str, Any] = config.model_dump(include={"sentences", "heldout", "joined"})
         self.notes: list[str] = []
 
     def training(self) -> Pairs:
-        return ((pair.source, pair.target) for pair in sentences(self.config.sentences, split="train"))
+        return self._pairs(self.config.sentences, "train")
 
     def heldout(self) -> Pairs:
-        return ((pair.source, pair.target) for pair in sentences(self.config.heldout, split="heldout"))
+        return self._pairs(self.config.heldout, "heldout")
 
     def sample(self) -> Pairs:
         """What the tokenizer is trained on: the world's words are few and soon all seen."""
         return islice(self.training(), 30_000)
+
+    def _pairs(self, count: int, split: Split) -> Pairs:
+        return ((pair.source, pair.target) for pair in passages(count, most=self.config.joined, split=split))
 
 
 Corpus = FileCorpus | WorldCorpus

@@ -11,7 +11,7 @@ import torch
 from pydantic import SerializeAsAny
 from torch import nn
 
-from regard.checkpoint import TOKENIZER, WEIGHTS, model_files
+from regard.checkpoint import SETTINGS, TOKENIZER, WEIGHTS, model_files
 from regard.config import Facts, override
 from regard.data.pairs import DataConfig
 from regard.errors import ConfigError, FolderError
@@ -21,7 +21,6 @@ from regard.runtime import seed_everything
 from regard.training.loop import Report, TrainingConfig, is_over, train
 from regard.training.run_folder import RunFolder
 
-SETTINGS = "run.json"
 # What may change between two sittings of one run.
 MAY_CHANGE = {
     "training.steps",

@@ -26,9 +26,7 @@ def check_model(model: Path) -> Iterator[Finding]:
 def _from_folder(folder: Path) -> Subject:
     found = load(folder).model
     config = found.config
-    return Subject(
-        found, vocabulary=config.vocabulary, target_vocabulary=config.target_vocabulary, symbols=config.symbols
-    )
+    return Subject(found, vocabulary=config.vocabulary, target_vocabulary=config.written, symbols=config.symbols)
 
 
 def _from_file(path: Path) -> Subject:

@@ -2,50 +2,30 @@
 
 import math
 import statistics
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 
 from regard.data.batches import collate_padded
-from regard.data.lines import read_lines
-from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, read_pairs
-from regard.errors import DataError
-from regard.files import read_json
+from regard.errors import DataError, InputError
+from regard.files import replacing
 from regard.generation import Strategy
-from regard.metrics.alignment import ErrorCounts, Link, count_errors, owned, parse_pharaoh, pharaoh
+from regard.metrics.alignment import ErrorCounts, Link, count_errors, owned, pharaoh
 from regard.metrics.translation import Tally
 from regard.running import load
+from regard.running.test_sets import Item, data_of, placed, test_set
 from regard.running.translator import BATCH, Translator
 from regard.text.tokenizer import by_spaces
-from regard.worlds.sentences import sentences
 
-SETTINGS = "run.json"  # what a run writes down of itself
 CHUNK = 1024  # pairs in memory at a time
 LOGITS = 50_000_000  # numbers in memory at a time
 BUCKETS = (5, 10, 15, 20, 30, 50)  # source words; what is longer stands in a last one
-
-
-@dataclass(frozen=True)
-class Item:
-    """A pair to be scored; `sure` and `possible` are its gold links, in words between spaces, where they are known."""
-
-    source: str
-    target: str
-    sure: frozenset[Link] | None = None
-    possible: frozenset[Link] = frozenset()
-
-
-@dataclass(frozen=True)
-class TestSet:
-    """Pairs to be read once, and what was wrong with their files."""
-
-    items: Iterator[Item]
-    bad: BadLines = field(default_factory=BadLines)
 
 
 def score_folders(
@@ -63,102 +43,28 @@ def score_folders(
     their standard deviations. `alignments` is a file that gets the links of each pair.
     """
     found = []
-    if len(folders) > 1 and not paths and len({_data_of(folder) for folder in folders}) > 1:
+    if len(folders) > 1 and not paths and len({data_of(folder) for folder in folders}) > 1:
         raise DataError(f"{', '.join(map(str, folders))} held out different data; name the test data for all of them")
     for folder in folders:
         translator = load(folder)
         for strategy in strategies:
-            tests = _test_set(folder, paths, strict=bool(gold or alignments), gold=gold, most=most)
+            tests = test_set(folder, paths, strict=bool(gold or alignments), gold=gold, most=most)
             scores = score(translator, tests.items, strategy, alignments)
             found.append(scores | ({"bad_lines": tests.bad.summary()} if tests.bad.count else {}))
-    return found[0] if len(found) == 1 else _mean(found)
+    return mean_of(found)
 
 
-def _mean(several: list[dict[str, Any]]) -> dict[str, Any]:
+def mean_of(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The mean of each number of several scores on one test set, and `deviation`, their standard deviations."""
+    if len(several) == 1:
+        return several[0]
     numbers = [name for name, value in several[0].items() if isinstance(value, float)]
     means = {name: statistics.fmean(one[name] for one in several) for name in numbers}
     deviation = {name: statistics.stdev(one[name] for one in several) for name in numbers}
-    by_length = [_mean_row(rows) for rows in zip(*(one["by_length"] for one in several), strict=True)]
-    return {"runs": len(several), **several[0], **means, "by_length": by_length, "deviation": deviation}
-
-
-def _mean_row(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        name: statistics.fmean(row[name] for row in rows) if isinstance(value, float) else value
-        for name, value in rows[0].items()
-    }
-
-
-def _data_of(folder: Path) -> str:
-    """What a run was trained on and how it was split, as one text."""
-    settings = _settings(folder)
-    return repr((settings["data"], settings["settings"]["data"]))
-
-
-def _test_set(folder: Path, paths: Sequence[Path], *, strict: bool, gold: Path | None, most: int | None) -> TestSet:
-    if paths:
-        bad = BadLines()
-        # A line left out would shift all that follow against the lines of a file with alignments.
-        pairs = read_pairs(paths, on_error="stop" if strict else "skip", report=bad, longest=DataConfig().longest)
-        items = _with_gold(pairs, gold) if gold else (Item(*pair) for pair in pairs)
-        return TestSet(islice(items, most), bad)
-    if gold:
-        raise DataError(f"--gold {gold} belongs to test data; name the data as well")
-    settings = _settings(folder)
-    config = DataConfig.model_validate(settings["settings"]["data"])
-    if settings["data"]:
-        return TestSet(islice((Item(*pair) for pair in _heldout(settings["data"], config)), most))
-    return TestSet(islice(_of_the_world(config.heldout), most))
-
-
-def _settings(folder: Path) -> dict[str, Any]:
-    settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
-    if "data" not in settings:
-        raise DataError(
-            f"{folder} does not say what it was trained on; name the test data: regard evaluate {folder} DATA"
-        )
-    return settings
-
-
-def _heldout(paths: Sequence[str], config: DataConfig) -> Iterator[tuple[str, str]]:
-    def read() -> Iterator[tuple[str, str]]:
-        return read_pairs(
-            [Path(path) for path in paths], on_error=config.on_error, report=BadLines(), longest=config.longest
-        )
-
-    share = heldout_share(sum(1 for _ in read()), config.heldout)
-    return (pair for pair in read() if is_heldout(pair[0], share))
-
-
-def _of_the_world(count: int) -> Iterator[Item]:
-    for pair in sentences(count, split="heldout"):
-        places = by_spaces(pair.source), by_spaces(pair.target)
-        yield Item(pair.source, pair.target, _placed(pair.sure, *places), _placed(pair.possible, *places))
-
-
-def _placed(links: Iterable[Link], source: Sequence[int], target: Sequence[int]) -> frozenset[Link]:
-    return frozenset((source[one], target[other]) for one, other in links)
-
-
-def _with_gold(pairs: Iterator[tuple[str, str]], gold: Path) -> Iterator[Item]:
-    lines = read_lines(gold)
-    for number, pair in enumerate(pairs, 1):
-        line = next(lines, None)
-        if line is None:
-            raise DataError(f"{gold} ends before line {number}; wanted one line of links for each pair")
-        try:
-            sure, possible = parse_pharaoh(line.decode())
-            sizes = [len(side.split()) for side in pair]
-            for link in sure | possible:
-                if link[0] >= sizes[0] or link[1] >= sizes[1]:
-                    raise ValueError(
-                        f"link {link[0]}-{link[1]}, but there are {sizes[0]} and {sizes[1]} words, from 0 on"
-                    )
-            yield Item(*pair, sure, possible)
-        except ValueError as error:
-            raise DataError(f"{gold}:{number}: {error}; wanted links such as 0-0 1-2 and 2?3") from error
-    if next(lines, None) is not None:
-        raise DataError(f"{gold} has more lines than there are pairs; wanted one line of links for each pair")
+    mean = {"runs": len(several), **several[0], **means, "deviation": deviation}
+    if "by_length" in mean:
+        mean["by_length"] = [mean_of(rows) for rows in zip(*(one["by_length"] for one in several), strict=True)]
+    return mean
 
 
 def score(
@@ -167,23 +73,30 @@ def score(
     """Scores with the true words before each word (teacher-forced) beside those on the model's own words."""
     free = Tally()
     buckets = {most: Tally() for most in (*BUCKETS, math.inf)}
-    surprise, right, right_alone, tokens = 0.0, 0, 0, 0
+    surprise, right, right_alone, tokens, written, seconds = 0.0, 0, 0, 0, 0, 0.0
     errors = ErrorCounts(0, 0, 0, 0)
-    with _new_file(alignments) as aligning:
+    looks = bool(translator.model.alignment_taps)
+    if alignments is not None and not looks:
+        raise InputError(f"--alignments {alignments}: this model has no attention, so it has no alignments to write")
+    with ExitStack() as files:
+        aligning = None if alignments is None else files.enter_context(replacing(alignments))
         for several in _chunks(iter(items)):
+            begun = time.perf_counter()
             answers = translator.run_all([item.source for item in several], strategy, first=free.pairs)
+            seconds += time.perf_counter() - begun
             for item, answer in zip(several, answers, strict=True):
                 free.add(answer.text, item.target)
                 length = len(item.source.split())
                 buckets[next(most for most in buckets if length <= most)].add(answer.text, item.target)
             right_alone += _right(translator, [answer.text for answer in answers], several)
+            written += sum(map(len, translator.tokenizer.target.encode_all([answer.text for answer in answers])))
             for found in _teacher_forced(translator, several):
                 surprise, right, tokens = surprise + found.surprise, right + found.right, tokens + found.tokens
-            if aligning or several[0].sure is not None:
+            if aligning or (looks and several[0].sure is not None):
                 for item in several:
                     links = _links(translator, item)
                     if aligning:
-                        aligning.write(pharaoh(links) + "\n")
+                        aligning.write(f"{pharaoh(links)}\n".encode())
                     if item.sure is not None:
                         errors = errors.plus(count_errors(links, item.sure, item.possible))
     if not free.pairs:
@@ -198,26 +111,12 @@ def score(
         "bleu": free.bleu.value,
         "chrf": free.chrf.value,
         "exact_match": free.exact_match,
+        "tokens_per_second": written / seconds,
         **({"alignment_error_rate": errors.rate} if errors.sure else {}),
         "bleu_signature": free.bleu.signature,
         "chrf_signature": free.chrf.signature,
         "by_length": _by_length(buckets),
     }
-
-
-@contextmanager
-def _new_file(path: Path | None) -> Iterator[TextIO | None]:
-    """A file to write that takes its name when all went well; without a path nothing."""
-    if path is None:
-        yield None
-        return
-    unfinished = path.with_name(f".new-{path.name}")
-    try:
-        with unfinished.open("w", encoding="utf-8") as file:
-            yield file
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
@@ -260,7 +159,7 @@ def _teacher_forced(translator: Translator, items: Sequence[Item]) -> Iterator[F
     sources = names.encode_all([item.source for item in items])
     targets = names.target.encode_all([item.target for item in items])
     order = sorted(range(len(items)), key=lambda number: len(targets[number]))
-    vocabulary = translator.model.config.target_vocabulary or translator.model.config.vocabulary
+    vocabulary = translator.model.config.written
     while order:
         rows = max(1, min(BATCH, LOGITS // (vocabulary * (len(targets[order[-1]]) + 1))))  # the longest are taken first
         order, numbers = order[:-rows], order[-rows:]
@@ -285,7 +184,7 @@ def _links(translator: Translator, item: Item) -> frozenset[Link]:
     """Where the model looks when it writes the true translation, as links between words between spaces."""
     names = translator.tokenizer
     source, target = [*names.encode(item.source), names.end], names.target.encode(item.target)
-    return _placed(translator.align(source, target).links, _spaces(names, source), _spaces(names.target, target))
+    return placed(translator.align(source, target).links, _spaces(names, source), _spaces(names.target, target))
 
 
 def _spaces(names: Any, ids: list[int]) -> list[int]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.checkpoint import ModelFolder
-from regard.errors import FolderError
+from regard.errors import FolderError, InputError
 from regard.generation import Beam, Greedy, Hypothesis, Strategy, generate
 from regard.generation.decode import Limits
 from regard.huggingface.folder import Loaded
@@ -120,6 +120,8 @@ class Translator:
 
         `first` is the number of the first text, where these are a part of more: a sample's chance goes by it.
         """
+        if alignment and not self.model.alignment_taps:
+            raise InputError("this model has no attention: there is no alignment to show")
         by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         answers: dict[int, Answer] = {}
         for start in range(0, len(texts), BATCH):

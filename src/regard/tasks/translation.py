@@ -68,7 +68,8 @@ class Translation:
 
     def loss(self, model: nn.Module, batch: PairBatch) -> Tensor:
         """Cross-entropy summed over the batch's real target tokens; smoothed while training only."""
-        logits = model(batch.source, batch.target_in, batch.source_segments, batch.target_segments)
+        segments = () if batch.source_segments is None else (batch.source_segments, batch.target_segments)
+        logits = model(batch.source, batch.target_in, *segments)
         return F.cross_entropy(
             logits.flatten(0, 1),
             batch.target_out.flatten(),

@@ -1,0 +1,110 @@
+"""Long memory: small models of every kind learn to copy, to reverse and to recall, and are asked over distances."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from regard.generation import Greedy, generate
+from regard.generation.decode import Limits
+from regard.models import MODELS
+from regard.models.conv_seq2seq import ConvConfig
+from regard.models.rnn_seq2seq import RNNConfig
+from regard.models.symbols import Symbols, Writer
+from regard.models.transformer import TransformerConfig
+from regard.runtime import seed_everything
+from regard.training.loop import take_step
+from regard.training.optimizer import learning_rate, make_optimizers
+from regard.worlds.memory import BEGIN, END, PADDING, TASKS, VOCABULARY, MemoryTask, exercise
+
+ROWS = 48
+RATE, WARMUP = 6e-3, 30
+SYMBOLS = Symbols(padding=PADDING, begin=BEGIN, end=END)
+
+# About 75,000 parameters each.
+SMALL: dict[str, Writer] = {
+    "rnn": RNNConfig(vocabulary=VOCABULARY, width=90, bridge="last_state", dropout=0.0, symbols=SYMBOLS),
+    "rnn-context": RNNConfig(vocabulary=VOCABULARY, width=76, bridge="fixed_context", dropout=0.0, symbols=SYMBOLS),
+    "rnn-attention": RNNConfig(vocabulary=VOCABULARY, width=72, bridge="attention", dropout=0.0, symbols=SYMBOLS),
+    "conv": ConvConfig(vocabulary=VOCABULARY, width=44, layers=3, decoder_layers=2, dropout=0.0, symbols=SYMBOLS),
+    "transformer": TransformerConfig(
+        vocabulary=VOCABULARY,
+        width=64,
+        heads=4,
+        layers=1,
+        feed_forward=128,
+        dropout=0.0,
+        norm="pre",
+        quiet_start=True,
+        symbols=SYMBOLS,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What one kind of model gets right of one task at one distance."""
+
+    rung: str
+    task: MemoryTask
+    distance: int  # letters between the first and the end
+    accuracy: float  # share of the answer's tokens that stand at their place, written alone
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A batch of one task and length, as the training step wants it."""
+
+    source: Tensor
+    target_in: Tensor
+    target_out: Tensor
+
+    @property
+    def tokens(self) -> int:
+        return self.target_out.numel()
+
+
+class Remembering:
+    """The task, as the training step wants it."""
+
+    def loss(self, model: nn.Module, batch: Lesson) -> Tensor:
+        logits = model(batch.source, batch.target_in)
+        return cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), reduction="sum")
+
+
+def study(rung: str, *, longest: int, steps: int, distances: Sequence[int], seed: int = 1) -> Iterator[Remembered]:
+    """Train one kind on all three tasks with up to `longest` letters, then ask it over each distance."""
+    config = SMALL[rung]
+    seed_everything(seed, 0)
+    kind = next(architecture for architecture in MODELS.values() if architecture.config is type(config))
+    model = kind.model(config)
+    optimizers = make_optimizers(model, kind="muon", weight_decay=0.0)
+    lengths = torch.randint(1, longest + 1, (steps,), generator=torch.Generator().manual_seed(seed)).tolist()
+    for step, length in enumerate(lengths, 1):
+        rate = learning_rate(step, schedule="linear", peak=RATE, warmup=WARMUP, total=steps)
+        lessons = [_lesson(task, length, seed=seed * 1_000_003 + step) for task in TASKS]
+        take_step(model, Remembering(), optimizers, lessons, rate, clip=1.0)  # type: ignore[arg-type]
+    model.eval()
+    for task in TASKS:
+        for distance in distances:
+            yield Remembered(rung, task, distance, accuracy(model, task, distance))
+
+
+def _lesson(task: MemoryTask, length: int, seed: int) -> Lesson:
+    source, answer = exercise(task, length, ROWS // len(TASKS), seed)
+    begin = torch.full((len(answer), 1), BEGIN)
+    return Lesson(source, torch.cat([begin, answer[:, :-1]], dim=1), answer)
+
+
+def accuracy(model: Any, task: MemoryTask, distance: int, rows: int = 64) -> float:
+    """The share of right tokens in what the model writes for exercises it never saw."""
+    source, answer = exercise(task, distance, rows, seed=-1 - distance)
+    found = generate(model, source, Greedy(), Limits([answer.shape[1]] * rows))
+    right = 0
+    for (best,), wanted in zip(found, answer.tolist(), strict=True):
+        written = [*best.tokens, END] if best.ended else best.tokens
+        right += sum(a == b for a, b in zip(written, wanted, strict=False))
+    return right / answer.numel()

@@ -1,0 +1,72 @@
+"""Curves side by side as one picture: for costs that grow and scores that fall."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# One color a kind of model, everywhere.
+COLORS = {
+    "rnn": "#8c6bb1",
+    "rnn-context": "#d95f0e",
+    "rnn-attention": "#1f4e9c",
+    "conv": "#2ca25f",
+    "transformer": "#c51b8a",
+    "recurrence": "#8c6bb1",
+    "convolution": "#2ca25f",
+    "self-attention": "#c51b8a",
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points, and how far each deviates where it is a mean."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    deviation: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes."""
+
+    title: str
+    across: str
+    up: str
+    curves: Mapping[str, Curve]
+    names: Sequence[str] = ()  # of the places across, where they are not numbers
+    logarithmic: bool = False
+    marks: Mapping[str, float] = field(default_factory=dict)  # upright lines with a name
+
+
+def save_curves(panels: Sequence[Panel], path: Path, columns: int = 3) -> None:
+    """The panels as a PNG, SVG or PDF file, by its ending."""
+    from matplotlib.figure import Figure  # half a second that only pictures need
+
+    columns = min(columns, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(5.2 * columns, 3.9 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        for name, curve in panel.curves.items():
+            style = {"marker": "o", "markersize": 4, "label": name, "color": COLORS.get(name)}
+            if any(curve.deviation):
+                axes.errorbar(curve.x, curve.y, yerr=curve.deviation, capsize=3, **style)
+            else:
+                axes.plot(curve.x, curve.y, **style)
+        if panel.logarithmic:
+            axes.set_xscale("log", base=2)
+            axes.set_yscale("log")
+        if panel.names:
+            axes.set_xticks(range(len(panel.names)), panel.names)
+        for name, place in panel.marks.items():
+            axes.axvline(place, color="0.5", linestyle=":")
+            axes.annotate(name, (place, 0.98), xycoords=("data", "axes fraction"), rotation=90, va="top", fontsize=8)
+        axes.set_title(panel.title, fontsize=11)
+        axes.set_xlabel(panel.across)
+        axes.set_ylabel(panel.up)
+        axes.grid(alpha=0.25)
+        axes.legend(fontsize=8)
+    figure.savefig(path, dpi=130)

@@ -1,0 +1,122 @@
+"""Recurrence: s_t = g(x_t, s_{t-1}), one word after the other.
+
+What a step takes from its word, W x_t + b, does not wait for the step before it: `input` computes it for all words at
+once, and `step` takes it as given. A state is (B, P, D): the GRU's one part, the LSTM's two (what it shows, what it
+keeps). Rows are padded at the end, so that no state of a word has seen padding; reading backwards begins at each row's
+own last word.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from regard.layers.linear import Linear
+from regard.layers.tap import Tap
+
+CellName = Literal["gru", "lstm"]
+
+
+class Recurrence(nn.Module):
+    """What both cells share: the two maps, and the loop over the words."""
+
+    parts: int
+    gates: int
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.input = Linear(inputs, self.gates * width)
+        self.hidden = Linear(width, self.gates * width)
+        if self.input.weight.is_meta:  # weights come from elsewhere
+            return
+        for map_ in (self.input, self.hidden):
+            nn.init.zeros_(map_.bias)
+            for gate in map_.weight.data.split(width):  # each gate is a matrix of its own
+                (nn.init.xavier_uniform_ if map_ is self.input else nn.init.orthogonal_)(gate)
+
+    def forward(self, words: Tensor, state: Tensor) -> Tensor:
+        """The states (B, T, P, D) after each of the words (B, T, inputs), from a state (B, P, D) on."""
+        states = []
+        for given in self.input(words).unbind(1):
+            state = self.step(given, state)
+            states.append(state)
+        return torch.stack(states, dim=1)
+
+    def step(self, given: Tensor, state: Tensor) -> Tensor:
+        """The next state, from what the word gives (B, gates · D)."""
+        raise NotImplementedError
+
+
+class GRU(Recurrence):
+    """A gated recurrent unit (Cho 2014), with the reset gate behind the matrix, as torch's has it."""
+
+    parts = 1
+    gates = 3
+
+    def step(self, given: Tensor, state: Tensor) -> Tensor:
+        state = state.squeeze(1)
+        both, new = given.split([2 * self.width, self.width], dim=-1)
+        hidden_both, hidden_new = self.hidden(state).split([2 * self.width, self.width], dim=-1)
+        reset, keep = (both + hidden_both).sigmoid().chunk(2, dim=-1)
+        new = torch.addcmul(new, reset, hidden_new).tanh()
+        return torch.lerp(new, state, keep).unsqueeze(1)  # (1 - keep) new + keep old
+
+
+class LSTM(Recurrence):
+    """A long short-term memory (Hochreiter & Schmidhuber 1997; with the forget gate of Gers 2000, open at first)."""
+
+    parts = 2
+    gates = 4
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__(inputs, width)
+        if not self.input.weight.is_meta:
+            nn.init.ones_(self.input.bias.data[width : 2 * width])
+
+    def step(self, given: Tensor, state: Tensor) -> Tensor:
+        shown, kept = state.unbind(1)
+        enter, forget, new, show = (given + self.hidden(shown)).chunk(4, dim=-1)
+        kept = torch.addcmul(forget.sigmoid() * kept, enter.sigmoid(), new.tanh())
+        return torch.stack([show.sigmoid() * kept.tanh(), kept], dim=1)
+
+
+CELLS: dict[CellName, type[Recurrence]] = {"gru": GRU, "lstm": LSTM}
+
+
+def shown(states: Tensor) -> Tensor:
+    """What the layer above, attention and the output see of states (…, P, D): the first part."""
+    return states.squeeze(-2) if states.shape[-2] == 1 else states.select(-2, 0)
+
+
+class Reader(nn.Module):
+    """One recurrent layer over whole sentences, forwards, or both ways with half the width each."""
+
+    def __init__(self, cell: CellName, inputs: int, width: int, *, both_ways: bool) -> None:
+        super().__init__()
+        each = width // 2 if both_ways else width
+        self.forwards = CELLS[cell](inputs, each)
+        self.backwards = CELLS[cell](inputs, each) if both_ways else None
+        self.words = Tap()
+
+    def forward(self, words: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """The words (B, S, D) in their context, and the state (B, P, D) after each row's last word.
+
+        Read backwards, the last word is the first.
+        """
+        begin = words.new_zeros(len(words), self.forwards.parts, self.forwards.width)
+        states = self.forwards(words, begin)
+        last = states[torch.arange(len(words), device=words.device), lengths - 1]
+        if self.backwards is None:
+            return self.words(shown(states)), last
+        order = backward_order(lengths, words.shape[1])
+        back = self.backwards(words.take_along_dim(order[..., None], dim=1), begin)
+        last_back = back[torch.arange(len(words), device=words.device), lengths - 1]
+        back = shown(back).take_along_dim(order[..., None], dim=1)
+        return self.words(torch.cat([shown(states), back], dim=-1)), torch.cat([last, last_back], dim=-1)
+
+
+def backward_order(lengths: Tensor, longest: int) -> Tensor:
+    """(B, S): the places of each row's words from its last to its first; padding stays where it is."""
+    places = torch.arange(longest, device=lengths.device)
+    return torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)

@@ -1,0 +1,223 @@
+"""The recurrent translator, without attention and with it.
+
+An encoder reads the source word by word, h_t = f(x_t, h_{t-1}); a decoder writes, s_t = g(y_{t-1}, s_{t-1}, c). What
+goes from one to the other is the bridge, and the three bridges are the lecture's three steps:
+
+    LastState       s₀ = h_T, and nothing more (Sutskever 2014)
+    FixedContext    c = h_T at every step, s₀ predicted from it (Cho 2014)
+    Attention       c_t, another one for every step: Σ a_ti h_i, the weights a_t = softmax of score(s_{t-1}, h_i)
+                    (Bahdanau 2015)
+
+Through the first two a whole sentence must pass as one vector. It differs from the Transformer in that each step waits
+for the one before it, while training too.
+
+With several layers the first one attends and the others stand on it, so that only the first waits for the attention.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from regard.errors import ConfigError
+from regard.layers import masks
+from regard.layers.attention import SIMILARITIES, SimilarityName, attend
+from regard.layers.embeddings import Embedding
+from regard.layers.linear import Linear
+from regard.layers.recurrent import CELLS, CellName, Reader, Recurrence, shown
+from regard.layers.tap import Tap
+from regard.models.symbols import Writer
+
+
+class RNNConfig(Writer):
+    """What a recurrent translator is made of."""
+
+    vocabulary: int = Field(8_000, ge=4, description="ids the shared table has")
+    bridge: Literal["last_state", "fixed_context", "attention"] = Field(
+        "attention", description="what the decoder gets of the source"
+    )
+    cell: CellName = "gru"
+    width: int = Field(256, ge=2, description="D, the length of every word vector and state")
+    layers: int = Field(1, ge=1, description="recurrent layers in the encoder and in the decoder")
+    both_ways: bool = Field(True, description="the encoder reads forwards and backwards, half the width each")
+    similarity: SimilarityName = Field("additive", description="how attention scores a word of the source")
+    dropout: float = Field(0.1, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.both_ways and self.width % 2:
+            raise ConfigError(f"model.width={self.width} has no half for each way; try model.width={self.width + 1}")
+        return self
+
+
+class RNNTranslator(nn.Module):
+    """`model(source, target)` gives logits (B, T, V): at each place, for the token that comes next."""
+
+    def __init__(self, config: RNNConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config.vocabulary, config.width, padding=config.symbols.padding)
+        self.encoder = nn.ModuleList(
+            Reader(config.cell, config.width, config.width, both_ways=config.both_ways) for _ in range(config.layers)
+        )
+        self.bridge: LastState | FixedContext = BRIDGES[config.bridge](config)
+        self.decoder = nn.ModuleList(CELLS[config.cell](config.width, config.width) for _ in range(config.layers))
+        self.readout = Linear(config.width + self.bridge.context, config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.states = Tap()
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Logits (B, T, V) for source (B, S) and the target so far (B, T), which begins with the begin symbol.
+
+        Rows are padded at the end.
+        """
+        states, kept = self._read(source)
+        return self._write(target, states, kept)[0]
+
+    def start(self, source: Tensor) -> "RNNState":
+        """Read the source (B, S) once; what `step` needs from then on."""
+        states, kept = self._read(source)
+        return RNNState(source.new_full((len(source),), self.config.symbols.begin), states, kept)
+
+    def step(self, tokens: Tensor, state: "RNNState") -> tuple[Tensor, "RNNState"]:
+        """Logits (B, V) for what follows one more token (B,) in every row."""
+        logits, states = self._write(tokens[:, None], state.states, state.kept)
+        return logits[:, 0], RNNState(state.first, states, state.kept)
+
+    def _read(self, source: Tensor) -> tuple[list[Tensor], "Kept"]:
+        """The decoder's first states, and what the bridge keeps of the source."""
+        mask = masks.padding(source, self.config.symbols.padding)
+        lengths = mask.sum(-1).flatten()
+        words, last = self.dropout(self.embedding(source)), []
+        for layer in self.encoder:
+            words, end = layer(words, lengths)
+            last.append(end)
+        return self.bridge.begin(last), self.bridge.keep(words, mask, shown(last[-1]))
+
+    def _write(self, target: Tensor, states: list[Tensor], kept: "Kept") -> tuple[Tensor, list[Tensor]]:
+        """Logits for what follows each token of the target, and the states (B, P, D) of the layers behind the last."""
+        first: Recurrence = self.decoder[0]  # type: ignore[assignment]
+        state, found, contexts = states[0], [], []
+        for given in first.input(self.dropout(self.embedding(target))).unbind(1):
+            context = self.bridge.look(shown(state), kept)
+            state = first.step(given if context is None else given + context.gates, state)
+            found.append(state)
+            contexts.append(state.new_empty(len(state), 0) if context is None else context.vector)
+        layer = torch.stack(found, dim=1)  # (B, T, P, D)
+        ends = [state]
+        for cell, begin in zip(self.decoder[1:], states[1:], strict=True):
+            layer = cell(shown(layer), begin)
+            ends.append(layer[:, -1])
+        words = self.readout(torch.cat([self.states(shown(layer)), torch.stack(contexts, dim=1)], dim=-1))
+        return self.embedding.logits(self.dropout(words)), ends
+
+    @property
+    def alignment_taps(self) -> list[str]:
+        """The taps that tell which source word a target word comes from; without attention there are none."""
+        return ["bridge.weights"] if isinstance(self.bridge, Attention) else []
+
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """The repeated parts, for whoever compiles, shards or recomputes them from outside."""
+        return [*self.encoder, *self.decoder]
+
+
+Kept = tuple[Tensor, ...]  # what a bridge keeps of the source, a row a sentence
+
+
+@dataclass
+class RNNState:
+    """What decoding carries from step to step. Rows may be several to a sentence (beams); `kept` is once a sentence."""
+
+    first: Tensor  # (B,) the tokens to step first
+    states: list[Tensor]  # (B, P, D) of each decoder layer
+    kept: Kept
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
+        if self.kept:
+            beams = len(self.first) // len(self.kept[0])
+            sentences = (rows if rows.dim() == 1 else rows[:, 0]) // beams
+            if not torch.equal(sentences, torch.arange(len(self.kept[0]), device=rows.device)):
+                self.kept = tuple(part[sentences] for part in self.kept)
+        rows = rows.flatten()
+        self.first = self.first[rows]
+        self.states = [state[rows] for state in self.states]
+
+
+# ------------------------------------------------ the three bridges
+
+
+class Context(NamedTuple):
+    """What a step gets of the source: the vector c, and what it gives to the gates of the first layer."""
+
+    vector: Tensor  # (B, D)
+    gates: Tensor  # (B, gates · D)
+
+
+class LastState(nn.Module):
+    """s₀ = h_T."""
+
+    context = 0  # width of what each step gets
+
+    def __init__(self, config: RNNConfig) -> None:
+        super().__init__()
+
+    def begin(self, last: list[Tensor]) -> list[Tensor]:
+        return last
+
+    def keep(self, memory: Tensor, mask: Tensor, last: Tensor) -> Kept:
+        return ()
+
+    def look(self, state: Tensor, kept: Kept) -> Context | None:
+        return None
+
+
+class FixedContext(nn.Module):
+    """c = h_T at every step; s₀ = tanh(W h_T)."""
+
+    def __init__(self, config: RNNConfig) -> None:
+        super().__init__()
+        self.context = config.width
+        self.starts = nn.ModuleList(Linear(config.width, config.width) for _ in range(config.layers))
+        self.gates = Linear(config.width, CELLS[config.cell].gates * config.width, bias=False)
+
+    def begin(self, last: list[Tensor]) -> list[Tensor]:
+        return [start(state).tanh() for start, state in zip(self.starts, last, strict=True)]
+
+    def keep(self, memory: Tensor, mask: Tensor, last: Tensor) -> Kept:
+        return last, self.gates(last)  # the same at every step: computed once
+
+    def look(self, state: Tensor, kept: Kept) -> Context:
+        beams = len(state) // len(kept[0])
+        return Context(*(part.repeat_interleave(beams, dim=0) if beams > 1 else part for part in kept))
+
+
+class Attention(FixedContext):
+    """c_t = Σ a_ti h_i with a_t = softmax(score(W s_{t-1}, U h_i)): a context that is not fixed."""
+
+    def __init__(self, config: RNNConfig) -> None:
+        super().__init__(config)
+        self.query = Linear(config.width, config.width)
+        self.key = Linear(config.width, config.width, bias=False)
+        self.similarity = SIMILARITIES[config.similarity](config.width)
+        self.weights = Tap()
+
+    def keep(self, memory: Tensor, mask: Tensor, last: Tensor) -> Kept:
+        return self.key(memory)[:, None], memory[:, None], mask  # U h_i is the same at every step; (B, 1, S, D)
+
+    def look(self, state: Tensor, kept: Kept) -> Context:
+        key, value, mask = kept
+        query = self.query(state).view(len(key), 1, -1, key.shape[-1])  # (sentences, 1, beams, D)
+        seen = attend(query, key, value, mask, similarity=self.similarity, tap=self.weights)
+        vector = seen.flatten(0, 2)
+        return Context(vector, self.gates(vector))
+
+
+BRIDGES: dict[str, type[LastState] | type[FixedContext]] = {
+    "last_state": LastState,
+    "fixed_context": FixedContext,
+    "attention": Attention,
+}

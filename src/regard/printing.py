@@ -1,0 +1,143 @@
+"""Results as lines for people, or as JSON."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import InputError
+
+if TYPE_CHECKING:
+    from regard.evaluation.cost import Growth, Measured
+    from regard.evaluation.model_cost import Row
+    from regard.running.costing import LayerCosts
+    from regard.running.translator import Answer
+
+
+def note(line: str) -> None:
+    """Something beside the result."""
+    print(line, file=sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def show_answer(answer: "Answer", alignment: bool) -> None:
+    from rich.console import Console
+
+    from regard.inspection.pictures import terminal_heat_map
+
+    for translation in answer.translations:
+        score = f"{translation.score:8.3f}  " if len(answer.translations) > 1 else ""
+        print(score + " ".join(translation.text.splitlines()))  # a line each, whatever it holds
+        if alignment and translation.alignment is not None:
+            found = translation.alignment
+            Console().print(terminal_heat_map(found.words, found.target_words, found.source_words))
+
+
+def show_scores(scores: dict[str, Any]) -> None:
+    deviation = scores.get("deviation", {})
+    for name, value in scores.items():
+        if name == "by_length":
+            print("by source words")
+            for row in value:
+                numbers = "  ".join(f"{key} {row[key]:.4g}" for key in ("bleu", "chrf", "exact_match"))
+                print(f"  {row['source_words']:<8}pairs {row['pairs']:<8,}{numbers}")
+        elif isinstance(value, float):
+            print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
+        elif name != "deviation":
+            print(f"{name:<26}{value}")
+
+
+def save_picture(answer: "Answer", path: Path) -> None:
+    from regard.inspection.pictures import save_heat_map
+
+    if answer.alignment is None:
+        raise InputError(f"the translation of {answer.source!r} is empty: there is nothing to show")
+    save_heat_map(answer.alignment.words, answer.alignment.target_words, answer.alignment.source_words, path)
+    note(f"wrote {path}")
+
+
+def answer_as_dict(answer: "Answer") -> dict[str, Any]:
+    return {
+        "source": answer.source,
+        "translations": [
+            {
+                "text": one.text,
+                "score": one.score,
+                "log_probability": one.log_probability,
+                "ended": one.ended,
+                "alignment": None
+                if one.alignment is None
+                else {
+                    "source": one.alignment.source,
+                    "target": one.alignment.target,
+                    "weights": one.alignment.weights.round(6).tolist(),
+                },
+            }
+            for one in answer.translations
+        ],
+    }
+
+
+def show_costs(costs: "LayerCosts") -> None:
+    """Tables of the layers, the powers they grow with, and where two of them cross."""
+    print(f"A layer of width d = {costs.width}, {costs.heads} heads, windows of {costs.kernel} words; n words, batch 1")
+    _show_layers(costs.measured)
+    _show_growth(costs.growth)
+    crossing = costs.crossing
+    crossed = f"not up to {crossing.longest:,}" if crossing.measured is None else f"n = {crossing.measured:,.0f}"
+    print(
+        f"\nself-attention costs more than recurrence: by formula from n = d = {crossing.formula:,.0f} on; "
+        f"in time, with {crossing.batch} rows side by side: {crossed}"
+    )
+    print("\nattention weights of an encoder-decoder, a layer and head: N² + M² + NM")
+    for one in costs.pairings:
+        print(f"  N = {one.source:<5}M = {one.target:<5}formula {one.formula:>9,}   counted {one.counted:>9,}")
+
+
+def _show_layers(measured: "Sequence[Measured]") -> None:
+    """A table a kind: the formulas on the left, the measurements on the right."""
+    for kind in dict.fromkeys(one.kind for one in measured):
+        print(f"\n{kind}")
+        print(f"{'n':>7}{'multiply-adds':>16}{'steps':>8}{'path':>8}{'attention':>12} |{'time':>11}{'kept':>12}")
+        for one in (one for one in measured if one.kind == kind):
+            print(
+                f"{one.length:>7,}{one.multiply_adds:>16,.0f}{one.sequential_steps:>8,.0f}{one.longest_path:>8,.0f}"
+                f"{_bytes(one.attention_bytes):>12} |{one.seconds * 1e3:>8.3f} ms{_bytes(one.kept_bytes):>12}"
+            )
+
+
+def _show_growth(growths: "Sequence[Growth]") -> None:
+    print(f"\n{'grows with n to the power':<27}{'time: formula':>15}{'measured':>10}", end="")
+    print(f"{'memory: formula':>18}{'measured':>10}")
+    for one in growths:
+        print(
+            f"{one.kind:<27}{one.time_formula:>15.2f}{one.time_measured:>10.2f}"
+            f"{one.memory_formula:>18g}{one.memory_measured:>10.2f}"
+        )
+
+
+def show_model_cost(rows: "list[Row]") -> None:
+    print(f"{'':<32}{'formula':>18}{'measured':>18}")
+    for row in rows:
+        formula = "" if row.formula is None else _amount(row.formula, row.unit)
+        print(f"{row.name:<32}{formula:>18}{_amount(row.measured, row.unit):>18}")
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == "bytes":
+        return _bytes(value)
+    if unit == "seconds":
+        return f"{value * 1e3:,.2f} ms"
+    return f"{value:,.0f} {unit}".rstrip()
+
+
+def _bytes(value: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}" if value else "-"
+        value /= 1000
+    return f"{value:.3g} GB"

@@ -1,0 +1,79 @@
+"""What layers and models cost, measured here and now."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.errors import InputError
+from regard.evaluation.cost import Crossing, Growth, Measured, find_crossing, growth, measure
+from regard.evaluation.model_cost import Pairing, Row, model_cost, pairings
+from regard.inspection.curves import Curve, Panel, save_curves
+from regard.running import load
+
+SHORTEST = 32
+LAYERS = ("recurrence", "convolution", "self-attention")
+SCORES = ("scores, written out", "scores, fast kernel")
+
+
+@dataclass(frozen=True)
+class LayerCosts:
+    """A layer of each kind over the length n."""
+
+    width: int
+    heads: int
+    kernel: int
+    measured: list[Measured]
+    growth: list[Growth]
+    crossing: Crossing
+    pairings: list[Pairing]  # N² + M² + NM, counted
+
+
+def cost_of_layers(
+    *, width: int, heads: int, kernel: int, longest: int, output: Path | None, note: Callable[[str], None]
+) -> LayerCosts:
+    """Measure every kind at n = 32, 64, … up to the longest; with an output, draw it there."""
+    lengths = [SHORTEST]
+    while 2 * lengths[-1] <= longest:
+        lengths.append(2 * lengths[-1])
+    found: list[Measured] = []
+    for one in measure(lengths, width=width, heads=heads, kernel=kernel):
+        if not any(one.length == before.length for before in found):
+            note(f"n = {one.length:,}")
+        found.append(one)
+    note("where recurrence and self-attention cross")
+    crossing = find_crossing(width=width, heads=heads)
+    costs = LayerCosts(width, heads, kernel, found, growth(found), crossing, pairings())
+    if output is not None:
+        save_curves(_panels(costs), output)
+        note(f"wrote {output}")
+    return costs
+
+
+def _panels(costs: LayerCosts) -> list[Panel]:
+    marks = {"n = d": costs.crossing.formula}
+
+    def curves(kinds: tuple[str, ...], value: Callable[[Measured], float]) -> dict[str, Curve]:
+        return {
+            kind: Curve(
+                [one.length for one in costs.measured if one.kind == kind],
+                [value(one) for one in costs.measured if one.kind == kind],
+            )
+            for kind in kinds
+        }
+
+    return [
+        Panel("Multiply-adds by formula", "n", "", curves(LAYERS, lambda o: o.multiply_adds), (), True, marks),
+        Panel("Time of a layer", "n", "seconds", curves(LAYERS, lambda o: o.seconds), (), True),
+        Panel("Memory kept for the way back", "n", "bytes", curves(LAYERS, lambda o: o.kept_bytes), (), True),
+        Panel("Time of attention alone", "n", "seconds", curves(SCORES, lambda o: o.seconds), (), True),
+        Panel("Memory of attention alone", "n", "bytes", curves(SCORES, lambda o: o.kept_bytes), (), True),
+    ]
+
+
+def cost_of_model(folder: Path, *, batch: int, length: int) -> list[Row]:
+    """The costs of a model folder for a batch of pairs of this length a side."""
+    model = load(folder).model
+    try:
+        return model_cost(model, batch=batch, source=length, target=length)
+    except MemoryError as error:
+        raise InputError(f"--batch {batch} --length {length} do not fit into memory; give less") from error

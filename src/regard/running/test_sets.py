@@ -1,0 +1,106 @@
+"""Test sets: the user's pairs, or what a run held out, read once and never whole in memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from regard.checkpoint import SETTINGS
+from regard.data.lines import read_lines
+from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, read_pairs
+from regard.errors import DataError
+from regard.files import read_json
+from regard.metrics.alignment import Link, parse_pharaoh
+from regard.text.tokenizer import by_spaces
+from regard.worlds.passages import passages
+
+
+@dataclass(frozen=True)
+class Item:
+    """A pair to be scored; `sure` and `possible` are its gold links, in words between spaces, where they are known."""
+
+    source: str
+    target: str
+    sure: frozenset[Link] | None = None
+    possible: frozenset[Link] = frozenset()
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Pairs to be read once, and what was wrong with their files."""
+
+    items: Iterator[Item]
+    bad: BadLines = field(default_factory=BadLines)
+
+
+def data_of(folder: Path) -> str:
+    """What a run was trained on and how it was split, as one text."""
+    settings = _settings(folder)
+    return repr((settings["data"], settings["settings"]["data"]))
+
+
+def test_set(folder: Path, paths: Sequence[Path], *, strict: bool, gold: Path | None, most: int | None) -> TestSet:
+    if paths:
+        bad = BadLines()
+        # A line left out would shift all that follow against the lines of a file with alignments.
+        pairs = read_pairs(paths, on_error="stop" if strict else "skip", report=bad, longest=DataConfig().longest)
+        items = _with_gold(pairs, gold) if gold else (Item(*pair) for pair in pairs)
+        return TestSet(islice(items, most), bad)
+    if gold:
+        raise DataError(f"--gold {gold} belongs to test data; name the data as well")
+    settings = _settings(folder)
+    config = DataConfig.model_validate(settings["settings"]["data"])
+    if settings["data"]:
+        return TestSet(islice((Item(*pair) for pair in _heldout(settings["data"], config)), most))
+    return TestSet(islice(_of_the_world(config), most))
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
+    if "data" not in settings:
+        raise DataError(
+            f"{folder} does not say what it was trained on; name the test data: regard evaluate {folder} DATA"
+        )
+    return settings
+
+
+def _heldout(paths: Sequence[str], config: DataConfig) -> Iterator[tuple[str, str]]:
+    def read() -> Iterator[tuple[str, str]]:
+        return read_pairs(
+            [Path(path) for path in paths], on_error=config.on_error, report=BadLines(), longest=config.longest
+        )
+
+    share = heldout_share(sum(1 for _ in read()), config.heldout)
+    return (pair for pair in read() if is_heldout(pair[0], share))
+
+
+def _of_the_world(config: DataConfig) -> Iterator[Item]:
+    for pair in passages(config.heldout, most=config.joined, split="heldout"):
+        places = by_spaces(pair.source), by_spaces(pair.target)
+        yield Item(pair.source, pair.target, placed(pair.sure, *places), placed(pair.possible, *places))
+
+
+def placed(links: Iterable[Link], source: Sequence[int], target: Sequence[int]) -> frozenset[Link]:
+    return frozenset((source[one], target[other]) for one, other in links)
+
+
+def _with_gold(pairs: Iterator[tuple[str, str]], gold: Path) -> Iterator[Item]:
+    lines = read_lines(gold)
+    for number, pair in enumerate(pairs, 1):
+        line = next(lines, None)
+        if line is None:
+            raise DataError(f"{gold} ends before line {number}; wanted one line of links for each pair")
+        try:
+            sure, possible = parse_pharaoh(line.decode())
+            sizes = [len(side.split()) for side in pair]
+            for link in sure | possible:
+                if link[0] >= sizes[0] or link[1] >= sizes[1]:
+                    raise ValueError(
+                        f"link {link[0]}-{link[1]}, but there are {sizes[0]} and {sizes[1]} words, from 0 on"
+                    )
+            yield Item(*pair, sure, possible)
+        except ValueError as error:
+            raise DataError(f"{gold}:{number}: {error}; wanted links such as 0-0 1-2 and 2?3") from error
+    if next(lines, None) is not None:
+        raise DataError(f"{gold} has more lines than there are pairs; wanted one line of links for each pair")
