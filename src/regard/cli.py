@@ -307,12 +307,16 @@ def compare(
     `regard compare pairs.tsv.gz --rungs rnn,rnn-attention training.steps=3000`
     """
     from regard import runtime
-    from regard.comparing import compare_rungs
+    from regard.comparing import Stopped, compare_rungs
 
     paths, assignments = _split(arguments or [])
     chosen = [name.strip() for name in rungs.split(",") if name.strip()]
     runtime.prepare()
-    found = compare_rungs(folder, paths, assignments, rungs=chosen, seeds=seeds, quick=quick, memory=memory)
+    try:
+        found = compare_rungs(folder, paths, assignments, rungs=chosen, seeds=seeds, quick=quick, memory=memory)
+    except Stopped as stopped:
+        note("stopped and saved; the same command goes on from there")
+        raise typer.Exit(128 + stopped.signal) from None
     if as_json:
         print_json(found.as_dict())
     else:

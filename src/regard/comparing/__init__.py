@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from regard.comparing.ladder import Standing, climb
+from regard.comparing.ladder import Standing, Stopped, climb
 from regard.comparing.memory import Remembered, study
 from regard.comparing.report import length_table, memory_table, table, write_report
 from regard.progress import follow
@@ -80,3 +80,6 @@ def _text(standings: Sequence[Standing], remembered: Sequence[Remembered]) -> st
 
 def _note(line: str) -> None:
     sys.stderr.write(f"{line}\n")
+
+
+__all__ = ["Comparison", "Stopped", "compare_rungs"]

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from regard.config import Facts, override
+from regard.data.pairs import BadLines, DataConfig, read_pairs
 from regard.errors import ConfigError
 from regard.evaluation.cost import kept_bytes
 from regard.generation import Greedy
@@ -65,6 +66,10 @@ def climb(
     """Train (or find trained) and score every rung; the runs stand in `folder`/RUNG-SEED."""
     for name in rungs:
         _check_name(name)
+    if any(assignment.partition("=")[0].strip() == "training.seed" for assignment in assignments):
+        raise ConfigError("training.seed is the ladder's own: --seeds N takes seeds 1 to N")
+    if paths:  # a file that cannot be read is said now
+        next(read_pairs(paths, on_error="skip", report=BadLines(), longest=DataConfig().longest), None)
     _check_alike({name: override(rung(name).settings(paths), assignments).model for name in rungs})
     standings = []
     for name in rungs:

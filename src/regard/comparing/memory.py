@@ -24,12 +24,12 @@ ROWS = 48
 RATE, WARMUP = 6e-3, 30
 SYMBOLS = Symbols(padding=PADDING, begin=BEGIN, end=END)
 
-# About 75,000 parameters each.
+# About 88,000 parameters each.
 SMALL: dict[str, Writer] = {
-    "rnn": RNNConfig(vocabulary=VOCABULARY, width=90, bridge="last_state", dropout=0.0, symbols=SYMBOLS),
-    "rnn-context": RNNConfig(vocabulary=VOCABULARY, width=76, bridge="fixed_context", dropout=0.0, symbols=SYMBOLS),
-    "rnn-attention": RNNConfig(vocabulary=VOCABULARY, width=72, bridge="attention", dropout=0.0, symbols=SYMBOLS),
-    "conv": ConvConfig(vocabulary=VOCABULARY, width=44, layers=3, decoder_layers=2, dropout=0.0, symbols=SYMBOLS),
+    "rnn": RNNConfig(vocabulary=VOCABULARY, width=86, bridge="last_state", dropout=0.0, symbols=SYMBOLS),
+    "rnn-context": RNNConfig(vocabulary=VOCABULARY, width=72, bridge="fixed_context", dropout=0.0, symbols=SYMBOLS),
+    "rnn-attention": RNNConfig(vocabulary=VOCABULARY, width=68, bridge="attention", dropout=0.0, symbols=SYMBOLS),
+    "conv": ConvConfig(vocabulary=VOCABULARY, width=50, layers=3, decoder_layers=2, dropout=0.0, symbols=SYMBOLS),
     "transformer": TransformerConfig(
         vocabulary=VOCABULARY,
         width=64,

@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.layers import masks
-from regard.layers.attention import Dot, attend
+from regard.layers.attention import SCALED_DOT, attend
 from regard.layers.convolution import GatedConvolution
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
@@ -159,7 +159,6 @@ class DecoderBlock(nn.Module):
         self.query = Linear(config.width, config.width)
         self.seen = Linear(config.width, config.width)
         self.dropout = nn.Dropout(config.dropout)
-        self.similarity = Dot()
         self.weights = Tap()
         self.words = Tap()
 
@@ -174,5 +173,5 @@ class DecoderBlock(nn.Module):
         key, value, mask = memory
         rows, places, width = query.shape
         query = query.view(len(key), 1, -1, width)  # the beams of a sentence, or the places of its one row
-        seen = attend(query, key, value, mask, similarity=self.similarity, tap=self.weights)
+        seen = attend(query, key, value, mask, similarity=SCALED_DOT, tap=self.weights)
         return self.seen(seen.view(rows, places, width))

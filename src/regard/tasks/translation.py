@@ -40,6 +40,7 @@ class TranslationConfig(Facts):
     """What is asked of a translator while it learns."""
 
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="share of the target spread over all tokens")
+    own_words: float = Field(0.0, ge=0, lt=1, description="share of target words that the model's own replace")
 
 
 class Translation:
@@ -69,7 +70,10 @@ class Translation:
     def loss(self, model: nn.Module, batch: PairBatch) -> Tensor:
         """Cross-entropy summed over the batch's real target tokens; smoothed while training only."""
         segments = () if batch.source_segments is None else (batch.source_segments, batch.target_segments)
-        logits = model(batch.source, batch.target_in, *segments)
+        target = batch.target_in
+        if model.training and self.config.own_words:
+            target = self._with_own_words(target, model(batch.source, target, *segments).detach())
+        logits = model(batch.source, target, *segments)
         return F.cross_entropy(
             logits.flatten(0, 1),
             batch.target_out.flatten(),
@@ -77,6 +81,19 @@ class Translation:
             label_smoothing=self.config.label_smoothing if model.training else 0.0,
             reduction="sum",
         )
+
+    def _with_own_words(self, target: Tensor, logits: Tensor) -> Tensor:
+        """Scheduled sampling (Bengio 2015): some words before a word are what the model would have written there.
+
+        All at once, from a first pass with the true words (Mihaylova & Martins 2019), so that no model need wait.
+        """
+        logits[..., self.tokenizer.padding] = -torch.inf
+        own = torch.cat([target[:, :1], logits.argmax(-1)[:, :-1]], dim=1)  # what is chosen at t stands before t + 1
+        taken = (torch.rand(target.shape, device=target.device) < self.config.own_words) & (
+            target != self.tokenizer.padding
+        )
+        taken[:, 0] = False
+        return torch.where(taken, own, target)
 
     # ------------------------------------------------ running
 

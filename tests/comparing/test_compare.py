@@ -1,0 +1,146 @@
+"""The ladder as a user climbs it, with very small runs."""
+
+import csv
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+from regard.comparing.memory import SMALL, accuracy, study
+from regard.models import MODELS
+from regard.recipes.road import RUNGS, rung
+
+FEW = [
+    "training.steps=4",
+    "training.batch_tokens=512",
+    "training.evaluate_on=4",
+    "data.sentences=300",
+    "data.heldout=30",
+    "data.joined=2",
+]
+
+
+def parameters(config):
+    with torch.device("meta"):
+        model = next(one.model for one in MODELS.values() if one.config is type(config))(config)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["world", "pairs"])
+def test_all_rungs_are_within_a_tenth_in_parameters(place):
+    sizes = [parameters((rung.on_world, rung.on_pairs)[place]) for rung in RUNGS.values()]
+    assert max(sizes) <= 1.1 * min(sizes)
+
+
+def test_the_small_ones_are_too():
+    sizes = [parameters(config) for config in SMALL.values()]
+    assert set(SMALL) == set(RUNGS)
+    assert max(sizes) <= 1.1 * min(sizes)
+
+
+def test_all_rungs_share_everything_but_the_model():
+    for paths in ([], [Path("pairs.tsv")]):
+        settings = [rung(name).settings(paths) for name in RUNGS]
+        alike = {"optimizer": "adamw", "learning_rate": 1.0}
+        assert len({repr((one.task, one.data, one.training.model_copy(update=alike))) for one in settings}) == 1
+
+
+@pytest.fixture(scope="module")
+def compared(command, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compare") / "ladder"
+    done = command("compare", "--rungs", "rnn,rnn-attention", "--seeds", 2, "--no-memory", *FEW, "-o", folder)
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def test_the_report_is_complete(compared):
+    folder, done = compared
+    assert {path.name for path in folder.glob("*.*")} == {
+        "ladder.json",
+        "ladder.csv",
+        "ladder.txt",
+        "ladder.png",
+        "ladder.svg",
+        "report.html",
+    }
+    assert "rnn-attention" in done.stdout
+    assert "±" in done.stdout
+    assert done.stdout.strip() == (folder / "ladder.txt").read_text().strip()
+    result = json.loads((folder / "ladder.json").read_text())
+    assert [one["rung"] for one in result["standings"]] == ["rnn", "rnn-attention"]
+    without, with_attention = (one["scores"] for one in result["standings"])
+    assert "alignment_error_rate" not in without
+    assert 0 <= with_attention["alignment_error_rate"] <= 1
+    assert with_attention["deviation"]["bleu"] >= 0
+    rows = list(csv.DictReader((folder / "ladder.csv").read_text().splitlines()))
+    assert float(rows[1]["bleu"]) == pytest.approx(with_attention["bleu"])
+    page = (folder / "report.html").read_text()
+    assert "<svg" in page
+    assert "http://" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+        "http://creativecommons.org", ""
+    )
+    ElementTree.parse(folder / "ladder.svg")
+
+
+def test_again_it_uses_what_is_trained_and_adds_what_is_not(compared, command):
+    folder, _ = compared
+    weights = {path: path.read_bytes() for path in folder.glob("*/model.safetensors")}
+    assert len(weights) == 4
+    done = command("compare", "--rungs", "rnn,rnn-attention,conv", "--no-memory", *FEW, "-o", folder, "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("is trained already") == 2
+    assert all(path.read_bytes() == before for path, before in weights.items())
+    assert [one["rung"] for one in json.loads(done.stdout)["standings"]] == ["rnn", "rnn-attention", "conv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rungs", "rnn,lstm"], "no rung is called 'lstm'; there are: rnn, "),
+        (["training.seed=3"], "training.seed is the ladder's own"),
+        (["model.width=64"], "too unlike to be compared"),
+        (["model.heads=4"], "unknown key"),
+        (["nosuch.tsv"], "nosuch.tsv"),
+    ],
+)
+def test_a_mistake_gets_one_line_before_anything_is_trained(here, tmp_path, arguments, message):
+    done = here("compare", *arguments, "-o", tmp_path / "x")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("x/*/checkpoints"))
+
+
+def test_a_study_asks_every_task_over_every_distance():
+    found = list(study("transformer", longest=3, steps=3, distances=(1, 3)))
+    assert [(one.task, one.distance) for one in found] == [
+        (task, distance) for task in ("copy", "reverse", "recall") for distance in (1, 3)
+    ]
+    assert all(0 <= one.accuracy <= 1 for one in found)
+
+
+def test_accuracy_is_one_for_a_model_that_copies():
+    class Copier:
+        """Writes its source, the sign left out."""
+
+        config = SMALL["rnn"]
+
+        def start(self, source):
+            return State(source)
+
+        def step(self, tokens, state):
+            state.place += 1
+            return torch.nn.functional.one_hot(state.source[:, state.place], self.config.vocabulary).float(), state
+
+    class State:
+        def __init__(self, source):
+            self.source, self.place = source, 0
+            self.first = torch.ones(len(source), dtype=torch.long)
+
+        def reorder(self, rows):
+            self.source = self.source[rows]
+
+    assert accuracy(Copier(), "copy", 6) == 1.0
+    assert accuracy(Copier(), "reverse", 6) < 0.5

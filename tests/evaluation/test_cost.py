@@ -1,0 +1,138 @@
+"""Costs: every formula against what torch really does, and what the fits say of known curves."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+
+from regard.evaluation.cost import KINDS, Measured, Size, find_crossing, growth, kept_bytes, measure, power
+from regard.evaluation.model_cost import FORMULAS, bytes_of, model_cost, pairings
+from regard.models import MODELS
+from regard.models.conv_seq2seq import ConvConfig
+from regard.models.rnn_seq2seq import RNNConfig
+from regard.models.transformer import TransformerConfig
+
+SMALL = {"vocabulary": 60, "width": 16}
+CONFIGS = [
+    TransformerConfig(**SMALL, heads=4, layers=2, feed_forward=24),
+    TransformerConfig(**SMALL, heads=2, layers=3, decoder_layers=1, feed_forward=8, join="concatenated"),
+    TransformerConfig(**SMALL, heads=1, layers=1, feed_forward=8, target_vocabulary=30, tied=False),
+    RNNConfig(**SMALL, bridge="last_state", both_ways=False),
+    RNNConfig(**SMALL, bridge="last_state", cell="lstm", layers=2),
+    RNNConfig(**SMALL, bridge="fixed_context", layers=2),
+    RNNConfig(**SMALL, bridge="fixed_context", cell="lstm"),
+    RNNConfig(**SMALL),
+    RNNConfig(**SMALL, cell="lstm", layers=2, similarity="dot", both_ways=False),
+    ConvConfig(**SMALL, layers=2),
+    ConvConfig(**SMALL, layers=3, decoder_layers=1, kernel=4),
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
+@pytest.mark.parametrize(("source", "target"), [(11, 7), (3, 20)])
+def test_the_formulas_are_what_torch_counts(config, source, target):
+    model = next(one.model for one in MODELS.values() if one.config is type(config))(config).eval()
+    rows = {row.name: row for row in model_cost(model, batch=2, source=source, target=target)}
+    for name in ("multiply-adds of a pass", "attention matrices", "state while decoding"):
+        assert rows[name].formula == rows[name].measured, name
+    assert rows["parameters"].measured == sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_every_architecture_has_a_formula():
+    assert set(FORMULAS) == {one.config for one in MODELS.values()}
+
+
+@torch.no_grad()
+def test_a_cache_grows_with_every_word_and_a_recurrent_state_does_not():
+    source = torch.full((2, 5), 3)
+    grown = {}
+    for config in (CONFIGS[0], CONFIGS[3]):
+        model = next(one.model for one in MODELS.values() if one.config is type(config))(config).eval()
+        state = model.start(source)
+        sizes = []
+        for _ in range(3):
+            _, state = model.step(state.first, state)
+            sizes.append(bytes_of(state))
+        grown[type(config)] = {after - before for before, after in pairwise(sizes)}
+    assert grown[RNNConfig] == {0}
+    assert grown[TransformerConfig] == {2 * 2 * 2 * 16 * 4}  # keys and values, layers, rows, width, bytes
+
+
+def test_the_lectures_orders_of_growth():
+    """n d² for recurrence, k n d² for convolution, n² d for the scores; n steps against one; paths n, n / k, 1."""
+    size, longer, wider = Size(100, 32, kernel=3), Size(200, 32, kernel=3), Size(100, 64, kernel=3)
+    found = {kind.name: kind for kind in KINDS}
+    for name, by_length, by_width in (
+        ("recurrence", 2, 4),
+        ("convolution", 2, 4),
+        ("scores, written out", 4, 2),
+        ("scores, fast kernel", 4, 2),
+    ):
+        cost = found[name].multiply_adds
+        assert cost(longer) / cost(size) == by_length
+        assert cost(wider) / cost(size) == by_width
+    assert [found[name].sequential_steps(size) for name in ("recurrence", "convolution", "self-attention")] == [
+        100,
+        1,
+        1,
+    ]
+    assert [found[name].longest_path(size) for name in ("recurrence", "convolution", "self-attention")] == [100, 50, 1]
+
+
+@pytest.mark.parametrize("width", [16, 128, 512])
+def test_recurrence_and_self_attention_cost_the_same_where_n_is_d(width):
+    recurrence, attention = (
+        next(kind for kind in KINDS if kind.name == name) for name in ("recurrence", "self-attention")
+    )
+    for length, sign in ((width // 2, -1), (width, 0), (2 * width, 1)):
+        apart = attention.multiply_adds(Size(length, width)) - recurrence.multiply_adds(Size(length, width))
+        assert (apart > 0) - (apart < 0) == sign
+
+
+def test_n_squared_plus_m_squared_plus_nm_is_counted():
+    for one in pairings():
+        assert one.formula == one.counted == one.source**2 + one.target**2 + one.source * one.target
+
+
+def test_written_out_attention_keeps_n_squared_numbers_and_the_kernel_n():
+    kept = {}
+    for kind in KINDS[-2:]:
+        lengths = [256, 512, 1024]
+        sizes = [kept_bytes(kind.build(Size(length, 16, heads=2))) for length in lengths]
+        kept[kind.name] = power(lengths, sizes)
+    assert kept["scores, written out"] == pytest.approx(2.0, abs=0.1)
+    assert kept["scores, fast kernel"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_kept_bytes_counts_a_storage_once_and_no_parameter():
+    weight = torch.randn(10, 10, requires_grad=True)
+    words = torch.randn(5, 10)
+    assert kept_bytes(lambda: words @ weight) == words.nbytes
+    assert kept_bytes(lambda: (words @ weight).exp()) == 2 * words.nbytes
+
+
+def test_a_power_is_fitted_where_the_curve_is_long():
+    lengths = [2, 4, 8, 16, 32]
+    assert power(lengths, [n**2.0 for n in lengths]) == pytest.approx(2.0)
+    assert power(lengths, [100.0, 100.0, 3 * 8**1.5, 3 * 16**1.5, 3 * 32**1.5]) == pytest.approx(1.5)
+
+
+def test_measuring_gives_every_kind_at_every_length_and_its_growth():
+    found = list(measure([8, 16, 32], width=8, heads=2, kernel=3))
+    assert [(one.length, one.kind) for one in found] == [(n, kind.name) for n in (8, 16, 32) for kind in KINDS]
+    assert all(isinstance(one, Measured) and one.seconds > 0 and one.kept_bytes > 0 for one in found)
+    assert [one.kind for one in growth(found)] == [kind.name for kind in KINDS]
+
+
+def test_a_crossing_is_between_two_lengths_or_never(monkeypatch):
+    times = {"recurrence": lambda n: 10.0 * n, "self-attention": lambda n: 0.1 * n**2}  # they meet at n = 100
+
+    def timed(run, rounds):
+        return run()
+
+    for kind in KINDS[:3]:
+        object.__setattr__(kind, "build", lambda size, name=kind.name: lambda: times[name](size.length))
+    monkeypatch.setattr("regard.evaluation.cost.best_seconds", timed)
+    assert find_crossing(width=16, heads=2).measured == pytest.approx(100)
+    assert find_crossing(width=16, heads=2, longest=64).measured is None
+    assert find_crossing(width=128, heads=2).measured == 128
