@@ -73,6 +73,17 @@ def test_run_as_json_has_scores_and_alignment(here, trained):
         assert all(sum(row) == pytest.approx(1, abs=1e-4) for row in first["alignment"]["weights"])
 
 
+def test_cost_of_layers_and_of_a_model(here, trained, tmp_path):
+    done = here("cost", "--width", 16, "--heads", 2, "--longest", 128, "-o", tmp_path / "cost.svg")
+    assert done.returncode == 0, done.stderr
+    assert "grows with n to the power" in done.stdout
+    assert (tmp_path / "cost.svg").read_text().startswith("<?xml")
+    found = json.loads(here("cost", "--width", 16, "--heads", 2, "--longest", 128, "--json").stdout)
+    assert [one["length"] for one in found["measured"] if one["kind"] == "recurrence"] == [32, 64, 128]
+    rows = json.loads(here("cost", trained, "--source", 9, "--target", 5, "--json").stdout)
+    assert all(row["formula"] in (None, row["measured"]) for row in rows)
+
+
 def test_run_draws_a_picture(here, trained, tmp_path):
     done = here("run", trained, "the boy eats bread", "-o", tmp_path / "look.png")
     assert done.returncode == 0, done.stderr

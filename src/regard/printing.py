@@ -84,11 +84,16 @@ def answer_as_dict(answer: "Answer") -> dict[str, Any]:
 
 def show_costs(costs: "LayerCosts") -> None:
     """Tables of the layers, the powers they grow with, and where two of them cross."""
-    print(f"A layer of width d = {costs.width}, {costs.heads} heads, windows of {costs.kernel} words; n words, batch 1")
+    print(f"A layer of width d = {costs.width}, {costs.heads} heads, windows of {costs.kernel} words; n words, one row")
+    print("By formula | measured. Attention: its matrix if written out. Kept: for the way back.")
     _show_layers(costs.measured)
     _show_growth(costs.growth)
     crossing = costs.crossing
-    crossed = f"not up to {crossing.longest:,}" if crossing.measured is None else f"n = {crossing.measured:,.0f}"
+    crossed = (
+        f"from n = {crossing.measured:,.0f} on"
+        if crossing.measured is not None
+        else f"{crossing.slower} takes longer from n = {crossing.shortest:,} to {crossing.longest:,}"
+    )
     print(
         f"\nself-attention costs more than recurrence: by formula from n = d = {crossing.formula:,.0f} on; "
         f"in time, with {crossing.batch} rows side by side: {crossed}"
@@ -102,11 +107,13 @@ def _show_layers(measured: "Sequence[Measured]") -> None:
     """A table a kind: the formulas on the left, the measurements on the right."""
     for kind in dict.fromkeys(one.kind for one in measured):
         print(f"\n{kind}")
-        print(f"{'n':>7}{'multiply-adds':>16}{'steps':>8}{'path':>8}{'attention':>12} |{'time':>11}{'kept':>12}")
+        formulas = f"{'n':>7}{'multiply-adds':>16}{'steps':>8}{'path':>8}{'attention':>12}{'kept':>10}"
+        print(f"{formulas} |{'time':>11}{'kept':>10}")
         for one in (one for one in measured if one.kind == kind):
             print(
                 f"{one.length:>7,}{one.multiply_adds:>16,.0f}{one.sequential_steps:>8,.0f}{one.longest_path:>8,.0f}"
-                f"{_bytes(one.attention_bytes):>12} |{one.seconds * 1e3:>8.3f} ms{_bytes(one.kept_bytes):>12}"
+                f"{_bytes(one.attention_bytes):>12}{_bytes(one.kept_bytes_formula):>10} |"
+                f"{one.seconds * 1e3:>8.3f} ms{_bytes(one.kept_bytes):>10}"
             )
 
 
@@ -116,7 +123,7 @@ def _show_growth(growths: "Sequence[Growth]") -> None:
     for one in growths:
         print(
             f"{one.kind:<27}{one.time_formula:>15.2f}{one.time_measured:>10.2f}"
-            f"{one.memory_formula:>18g}{one.memory_measured:>10.2f}"
+            f"{one.memory_formula:>18.2f}{one.memory_measured:>10.2f}"
         )
 
 
@@ -137,7 +144,7 @@ def _amount(value: float, unit: str) -> str:
 
 def _bytes(value: float) -> str:
     for unit in ("B", "kB", "MB"):
-        if value < 1000:
+        if value < 999.5:
             return f"{value:.3g} {unit}" if value else "-"
         value /= 1000
     return f"{value:.3g} GB"

@@ -5,9 +5,11 @@ from itertools import pairwise
 import pytest
 import torch
 
-from regard.evaluation.cost import KINDS, Measured, Size, find_crossing, growth, kept_bytes, measure, power
-from regard.evaluation.model_cost import FORMULAS, bytes_of, model_cost, pairings
-from regard.models import MODELS
+from regard.errors import InputError
+from regard.evaluation import cost
+from regard.evaluation.cost import KINDS, Measured, Pass, Size, find_crossing, growth, kept_bytes, measure, power
+from regard.evaluation.model_cost import FORMULAS, bytes_of, model_cost, pairings, storages_of
+from regard.models import MODELS, build
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
@@ -31,11 +33,27 @@ CONFIGS = [
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
 @pytest.mark.parametrize(("source", "target"), [(11, 7), (3, 20)])
 def test_the_formulas_are_what_torch_counts(config, source, target):
-    model = next(one.model for one in MODELS.values() if one.config is type(config))(config).eval()
+    model = build(config).eval()
     rows = {row.name: row for row in model_cost(model, batch=2, source=source, target=target)}
-    for name in ("multiply-adds of a pass", "attention matrices", "state while decoding"):
+    for name in ("multiply-adds of a pass", "attention matrices", "key-value cache, or state"):
         assert rows[name].formula == rows[name].measured, name
     assert rows["parameters"].measured == sum(parameter.numel() for parameter in model.parameters())
+
+
+@torch.no_grad()
+def test_the_room_of_a_cache_is_what_was_taken_in_advance():
+    model = build(CONFIGS[0]).eval()
+    state = model.start(torch.full((2, 5), 3))
+    for _ in range(3):
+        _, state = model.step(state.first, state)
+    columns = 2 * 2 * 2 * 16 * 4  # keys and values, layers, rows, width, bytes
+    assert bytes_of(state) == (5 + 3) * columns
+    assert sum(storages_of(state).values()) == (5 + 32) * columns  # room for 32 words at first
+
+
+def test_what_does_not_fit_is_said_before_it_is_tried():
+    with pytest.raises(InputError, match="would take .* GB"):
+        model_cost(build(CONFIGS[0]).eval(), batch=1000, source=10_000, target=10_000)
 
 
 def test_every_architecture_has_a_formula():
@@ -47,7 +65,7 @@ def test_a_cache_grows_with_every_word_and_a_recurrent_state_does_not():
     source = torch.full((2, 5), 3)
     grown = {}
     for config in (CONFIGS[0], CONFIGS[3]):
-        model = next(one.model for one in MODELS.values() if one.config is type(config))(config).eval()
+        model = build(config).eval()
         state = model.start(source)
         sizes = []
         for _ in range(3):
@@ -94,21 +112,29 @@ def test_n_squared_plus_m_squared_plus_nm_is_counted():
         assert one.formula == one.counted == one.source**2 + one.target**2 + one.source * one.target
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("size", [Size(64, 32, heads=4), Size(200, 16, heads=2, kernel=5)])
+def test_what_is_kept_for_the_way_back_is_what_the_formula_says(kind, size):
+    one = kind.build(size)
+    assert kept_bytes(one.run, one.given) == pytest.approx(4 * kind.kept_numbers(size), rel=0.02)
+
+
 def test_written_out_attention_keeps_n_squared_numbers_and_the_kernel_n():
     kept = {}
     for kind in KINDS[-2:]:
         lengths = [256, 512, 1024]
-        sizes = [kept_bytes(kind.build(Size(length, 16, heads=2))) for length in lengths]
-        kept[kind.name] = power(lengths, sizes)
-    assert kept["scores, written out"] == pytest.approx(2.0, abs=0.1)
+        passes = [kind.build(Size(length, 16, heads=2)) for length in lengths]
+        kept[kind.name] = power(lengths, [kept_bytes(one.run, one.given) for one in passes])
+    assert kept["scores, written out"] == pytest.approx(2.0, abs=0.05)
     assert kept["scores, fast kernel"] == pytest.approx(1.0, abs=0.05)
 
 
-def test_kept_bytes_counts_a_storage_once_and_no_parameter():
-    weight = torch.randn(10, 10, requires_grad=True)
-    words = torch.randn(5, 10)
-    assert kept_bytes(lambda: words @ weight) == words.nbytes
-    assert kept_bytes(lambda: (words @ weight).exp()) == 2 * words.nbytes
+def test_kept_bytes_counts_a_storage_once_and_nothing_that_was_given():
+    layer = torch.nn.Linear(10, 10, bias=False)
+    words = torch.randn(5, 10, requires_grad=True)
+    assert kept_bytes(lambda: layer(words), layer.parameters()) == words.nbytes
+    assert kept_bytes(lambda: layer(words), [*layer.parameters(), words]) == 0
+    assert kept_bytes(lambda: layer(words).exp(), [*layer.parameters(), words]) == words.nbytes
 
 
 def test_a_power_is_fitted_where_the_curve_is_long():
@@ -124,15 +150,24 @@ def test_measuring_gives_every_kind_at_every_length_and_its_growth():
     assert [one.kind for one in growth(found)] == [kind.name for kind in KINDS]
 
 
-def test_a_crossing_is_between_two_lengths_or_never(monkeypatch):
+def test_a_crossing_is_between_two_lengths_or_on_one_side(monkeypatch):
     times = {"recurrence": lambda n: 10.0 * n, "self-attention": lambda n: 0.1 * n**2}  # they meet at n = 100
 
-    def timed(run, rounds):
-        return run()
+    def instead(kind):
+        return kind._replace(build=lambda size: Pass(lambda: times[kind.name](size.length), ()))
 
-    for kind in KINDS[:3]:
-        object.__setattr__(kind, "build", lambda size, name=kind.name: lambda: times[name](size.length))
-    monkeypatch.setattr("regard.evaluation.cost.best_seconds", timed)
-    assert find_crossing(width=16, heads=2).measured == pytest.approx(100)
-    assert find_crossing(width=16, heads=2, longest=64).measured is None
-    assert find_crossing(width=128, heads=2).measured == 128
+    monkeypatch.setattr(cost, "KINDS", [instead(kind) for kind in KINDS])
+    monkeypatch.setattr(cost, "best_seconds", lambda run, rounds: run())
+    for width in (16, 128, 512):  # from n = d / 8 on
+        assert find_crossing(width=width, heads=2, longest=4096).measured == pytest.approx(100)
+    never = find_crossing(width=16, heads=2, longest=64)
+    assert (never.measured, never.slower, never.longest) == (None, "recurrence", 64)
+    always = find_crossing(width=1024, heads=2, longest=4096)
+    assert (always.measured, always.slower, always.shortest) == (None, "self-attention", 128)
+
+
+def test_a_matrix_too_large_is_not_written_out(monkeypatch):
+    monkeypatch.setattr(cost, "LARGEST", 4 * 2 * 16**2)
+    found = list(measure([16, 32], width=8, heads=2, kernel=3))
+    assert [one.length for one in found if one.kind == "scores, written out"] == [16]
+    assert [one.length for one in found if one.kind == "self-attention"] == [16, 32]

@@ -20,7 +20,7 @@ def test_a_place_sees_its_window_and_one_more_on_each_layer(layers, kernel):
     assert int(seen.max() - seen.min()) + 1 == (kernel - 1) * layers + 1 == len(seen)
 
 
-def test_the_decoder_sees_nothing_ahead_and_a_step_keeps_only_its_window():
+def test_a_step_keeps_only_what_the_next_window_reaches():
     model = ConvTranslator(ConvConfig(vocabulary=20, width=8, layers=2, kernel=3)).eval()
     state = model.start(torch.full((1, 4), 5))
     for _ in range(6):

@@ -34,9 +34,12 @@ def test_a_fixed_context_is_the_last_state_at_every_step():
     last = torch.stack([seen["encoder.0.words"][0][0, 3], seen["encoder.0.words"][0][1, 4]])
     assert_close(state.kept[0], last)
     assert_close(shown(state.states[0]), model.bridge.starts[0](last).tanh())
+    cell, step = model.decoder[0], state.states[0]
     for tokens in TARGET.T:
-        _, state = model.step(tokens, state)
-        assert_close(state.kept[0], last)
+        step = cell.step(cell.input(model.embedding(tokens)) + model.bridge.gates(last), step)
+        wanted = model.embedding.logits(model.readout(torch.cat([shown(step), last], dim=-1)))
+        logits, state = model.step(tokens, state)
+        assert_close(logits, wanted)
 
 
 def test_attention_is_bahdanaus_formula_at_every_step():
@@ -74,10 +77,18 @@ def test_through_one_vector_only_its_width_comes_whatever_the_length():
 
 
 @pytest.mark.parametrize("similarity", ["additive", "dot", "scaled_dot"])
-def test_each_similarity_is_another_model(similarity):
+def test_each_similarity_scores_as_it_says(similarity):
     model = build("attention", similarity=similarity)
-    assert model(SOURCE, TARGET).isfinite().all()
-    assert hasattr(model.bridge.similarity, "score") == (similarity == "additive")
+    with watch(model, "bridge.weights") as seen, torch.no_grad():
+        state = model.start(SOURCE)
+        model.step(TARGET[:, 0], state)
+    query, key = model.bridge.query(shown(state.states[0]))[:, None], state.kept[0][:, 0]
+    scores = {
+        "additive": lambda: torch.tanh(query + key) @ model.bridge.similarity.score.weight[0],
+        "dot": lambda: (query * key).sum(-1),
+        "scaled_dot": lambda: (query * key).sum(-1) / 8**0.5,
+    }[similarity]()
+    assert_close(seen["bridge.weights"][0][:, 0, 0], scores.masked_fill(SOURCE == 0, -torch.inf).softmax(-1))
 
 
 def test_an_odd_width_has_no_halves():

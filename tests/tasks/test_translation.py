@@ -27,7 +27,7 @@ class Parrot(nn.Module):
         self.given.append(target)
         logits = torch.zeros(*target.shape, WORDS)
         logits[..., 7] = 1.0
-        logits[..., PADDING] = 9.0  # never to be written
+        logits[..., [PADDING, END]] = 9.0  # never to be put in
         return logits + self.bias
 
 

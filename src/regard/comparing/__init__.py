@@ -1,8 +1,6 @@
 """Five translators side by side: what they score, what they cost, what they can carry over how far."""
 
 import io
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,8 +11,10 @@ from rich.console import Console
 from regard.comparing.ladder import Standing, Stopped, climb
 from regard.comparing.memory import Remembered, study
 from regard.comparing.report import length_table, memory_table, table, write_report
+from regard.printing import note
 from regard.progress import follow
 from regard.recipes.road import RUNGS
+from regard.worlds.memory import LETTERS
 
 # What --quick changes: less of everything, so that all five are done in under ten minutes on two cores.
 QUICK = ["training.steps=250", "training.evaluate_every=250", "training.checkpoint_every=250", "data.sentences=50000"]
@@ -47,20 +47,32 @@ def compare_rungs(
     seeds: int,
     quick: bool,
     memory: bool,
+    command: str = "",
 ) -> Comparison:
-    """Train, score and study the rungs (none named: all), and write the report into the folder."""
+    """Train, score and study the rungs (none named: all), and write the report into the folder.
+
+    `command` is what the report says it was made with. The report is written before the study, and again with it.
+    """
     rungs = rungs or list(RUNGS)
     assignments = [*(QUICK if quick else []), *assignments]
     most = QUICK_PAIRS if quick else None
-    standings = climb(folder, paths, assignments, rungs=rungs, seeds=seeds, most=most, follow=follow, note=_note)
-    remembered = [one for name in rungs if memory for one in _studied(name, quick)]
+    standings = climb(folder, paths, assignments, rungs=rungs, seeds=seeds, most=most, follow=follow, note=note)
+    remembered: list[Remembered] = []
+    found = _reported(folder, command, standings, remembered)
+    if memory:
+        for name in rungs:
+            note(f"{name}: copy, reverse, recall")
+            remembered += _studied(name, quick)
+        found = _reported(folder, command, standings, remembered)
+    return found
+
+
+def _reported(folder: Path, command: str, standings: list[Standing], remembered: list[Remembered]) -> Comparison:
     text = _text(standings, remembered)
-    command = shlex.join(["regard", *sys.argv[1:]])
     return Comparison(standings, remembered, text, write_report(folder, command, standings, remembered, text))
 
 
 def _studied(name: str, quick: bool) -> list[Remembered]:
-    _note(f"{name}: copy, reverse, recall")
     if quick:
         return list(study(name, longest=16, steps=200, distances=(1, 2, 4, 8, 12, 16)))
     return list(study(name, longest=40, steps=1000, distances=(1, 5, 10, 15, 20, 25, 30, 35, 40)))
@@ -73,13 +85,9 @@ def _text(standings: Sequence[Standing], remembered: Sequence[Remembered]) -> st
     console.print(length_table(standings, "bleu"))
     console.print(length_table(standings, "exact_match"))
     if remembered:
-        console.print("Share of right tokens in what is written back, by the number of letters read")
+        console.print(f"Share of right letters in what is written back, by letters read; by chance {1 / LETTERS:.2f}")
         console.print(memory_table(remembered))
     return file.getvalue()
-
-
-def _note(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
 
 
 __all__ = ["Comparison", "Stopped", "compare_rungs"]

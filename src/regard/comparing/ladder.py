@@ -11,19 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
+from regard.checkpoint import SETTINGS
 from regard.config import Facts, override
 from regard.data.pairs import BadLines, DataConfig, read_pairs
 from regard.errors import ConfigError
 from regard.evaluation.cost import kept_bytes
+from regard.files import read_json
 from regard.generation import Greedy
-from regard.models import MODELS
+from regard.models import build
 from regard.recipes.road import RUNGS, rung
 from regard.recipes.run import train_recipe
 from regard.running import load
 from regard.running.scoring import mean_of, score_folders
 from regard.training.log import METRICS
 from regard.training.loop import Report
+from regard.training.run_folder import Progress, RunFolder
 
 PAIRS, TOKENS = 32, 20  # the batch whose memory is counted: pairs, and tokens a side
 SIMILAR = 0.1  # what two rungs may differ by in parameters
@@ -48,6 +52,9 @@ class Standing:
     parameters: int
     seeds: int
     scores: dict[str, Any]  # of `score`, means over the seeds, with deviations where there are several
+    steps: int
+    tokens: int  # of the target, seen in training
+    learning: str  # optimizer and its peak rate
     training_speed: float  # target tokens a second
     kept_bytes: int  # for the way back, of a batch of PAIRS pairs
 
@@ -66,8 +73,11 @@ def climb(
     """Train (or find trained) and score every rung; the runs stand in `folder`/RUNG-SEED."""
     for name in rungs:
         _check_name(name)
-    if any(assignment.partition("=")[0].strip() == "training.seed" for assignment in assignments):
-        raise ConfigError("training.seed is the ladder's own: --seeds N takes seeds 1 to N")
+    for key in (assignment.partition("=")[0].strip() for assignment in assignments):
+        if key == "training.seed":
+            raise ConfigError("training.seed is the ladder's own: --seeds N takes seeds 1 to N")
+        if key in ("training.minutes", "training.patience"):
+            raise ConfigError(f"{key} would give each rung another number of steps; give training.steps")
     if paths:  # a file that cannot be read is said now
         next(read_pairs(paths, on_error="skip", report=BadLines(), longest=DataConfig().longest), None)
     _check_alike({name: override(rung(name).settings(paths), assignments).model for name in rungs})
@@ -83,8 +93,11 @@ def climb(
             last = follow(train_recipe(recipe, paths, settings, run), steps)
             if last.stopped:
                 raise Stopped(last.stopped)
+            _check_steps(run, steps)
             runs.append(run)
         standings.append(standing(name, runs, most))
+    for line in _unlike({one.rung: one.parameters for one in standings}):
+        note(f"note: {line}; the text has fewer words than the vocabulary was meant for")
     return standings
 
 
@@ -95,28 +108,48 @@ def _check_name(name: str) -> None:
 
 def _check_alike(configs: dict[str, Facts]) -> None:
     """Rungs of different size would compare sizes; said before anything is trained."""
-    sizes = {}
-    for name, config in configs.items():
-        kind = next(architecture for architecture in MODELS.values() if architecture.config is type(config))
-        with torch.device("meta"):
-            sizes[name] = sum(parameter.numel() for parameter in kind.model(config).parameters())
+    with torch.device("meta"):
+        sizes = {name: _parameters(build(config)) for name, config in configs.items()}
+    for line in _unlike(sizes):
+        raise ConfigError(f"{line}: too unlike to be compared; leave widths, layers and vocabulary as they are")
+
+
+def _unlike(sizes: dict[str, int]) -> list[str]:
     least, largest = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)
-    if sizes[largest] > (1 + SIMILAR) * sizes[least]:
+    if sizes[largest] <= (1 + SIMILAR) * sizes[least]:
+        return []
+    return [f"{largest} has {sizes[largest]:,} parameters, {least} {sizes[least]:,}, more than a tenth apart"]
+
+
+def _check_steps(run: Path, wanted: int) -> None:
+    """A run that was trained longer before would be compared with shorter ones."""
+    progress = RunFolder(run).newest_progress()
+    taken = progress.step if progress else 0
+    if taken != wanted:
         raise ConfigError(
-            f"{largest} would have {sizes[largest]:,} parameters, {least} {sizes[least]:,}: more than a tenth apart, "
-            "too unlike to be compared; leave widths, layers and vocabulary as they are"
+            f"{run} has {taken:,} steps, the others get {wanted:,}; "
+            f"give training.steps={taken}, or another -o to begin anew"
         )
+
+
+def _parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def standing(name: str, runs: Sequence[Path], most: int | None) -> Standing:
     """What the trained runs of one rung reach on what they held out."""
     scores = [score_folders([run], [], [Greedy()], most=most) for run in runs]
     model = load(runs[0]).model
+    progress = RunFolder(runs[0]).newest_progress() or Progress()
+    training = read_json(runs[0] / SETTINGS)["settings"]["training"]
     return Standing(
         name,
-        sum(parameter.numel() for parameter in model.parameters()),
+        _parameters(model),
         len(runs),
         mean_of(scores),
+        progress.step,
+        progress.tokens,
+        f"{training['optimizer']} {training['learning_rate']:g}",
         statistics.fmean(_training_speed(run) for run in runs),
         _kept_bytes(model),
     )
@@ -130,4 +163,4 @@ def _training_speed(run: Path) -> float:
 
 def _kept_bytes(model: Any) -> int:
     ids = torch.full((PAIRS, TOKENS), model.config.symbols.end)
-    return kept_bytes(lambda: model(ids, ids))
+    return kept_bytes(lambda: model.train()(ids, ids), model.parameters())

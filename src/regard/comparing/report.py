@@ -8,8 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.table import Table
 
+import regard
 from regard.comparing.ladder import PAIRS, TOKENS, Standing
 from regard.comparing.memory import Remembered
 from regard.files import encode_json, write_file
@@ -27,8 +29,9 @@ COLUMNS = {
     "tokens_per_second": ("writing tok/s", 0),
     "memory": ("memory MB", 1),
     "parameters": ("parameters", 0),
+    "learning": ("learns with", 0),
 }
-SHORTEST_BUCKET = 20  # pairs; a mean over fewer says nothing
+FEWEST = 20  # pairs of a length; a mean over fewer says nothing
 
 
 def rows(standings: Sequence[Standing]) -> list[dict[str, Any]]:
@@ -46,6 +49,9 @@ def rows(standings: Sequence[Standing]) -> list[dict[str, Any]]:
             "tokens_per_second": one.scores["tokens_per_second"],
             "memory": one.kept_bytes / 1e6,
             "parameters": one.parameters,
+            "learning": one.learning,
+            "steps": one.steps,
+            "tokens": one.tokens,
         }
         row |= {f"{name}_deviation": value for name, value in one.scores.get("deviation", {}).items() if name in row}
         if "deviation" in longest:
@@ -57,15 +63,16 @@ def rows(standings: Sequence[Standing]) -> list[dict[str, Any]]:
 def _buckets(standing: Standing) -> list[dict[str, Any]]:
     """The lengths with enough pairs to say something."""
     buckets: list[dict[str, Any]] = standing.scores["by_length"]
-    return [row for row in buckets if row["pairs"] >= SHORTEST_BUCKET] or buckets
+    return [row for row in buckets if row["pairs"] >= FEWEST] or buckets
 
 
 def table(standings: Sequence[Standing]) -> Table:
     """For the terminal and the text file."""
     found = Table()
     found.add_column("rung")
-    for heading, _ in COLUMNS.values():
-        found.add_column(heading, justify="right")
+    for name, (heading, _) in COLUMNS.items():
+        words = f" ({_buckets(standings[0])[-1]['source_words']} words)" if name == "longest" else ""
+        found.add_column(heading + words, justify="right")
     for row in rows(standings):
         found.add_row(row["rung"], *(_cell(row, name) for name in COLUMNS))
     return found
@@ -83,7 +90,7 @@ def length_table(standings: Sequence[Standing], score: str) -> Table:
 
 
 def memory_table(remembered: Sequence[Remembered]) -> Table:
-    """The share of right tokens by distance."""
+    """The share of right letters by distance."""
     distances = sorted({one.distance for one in remembered})
     found = Table()
     found.add_column("task")
@@ -99,14 +106,14 @@ def memory_table(remembered: Sequence[Remembered]) -> Table:
 
 def _cell(row: dict[str, Any], name: str) -> str:
     value, decimals = row[name], COLUMNS[name][1]
-    if value is None:
-        return "-"
+    if value is None or isinstance(value, str):
+        return value or "-"
     deviation = row.get(f"{name}_deviation")
     return f"{value:,.{decimals}f}" + (f" ± {deviation:,.{decimals}f}" if deviation is not None else "")
 
 
 def panels(standings: Sequence[Standing], remembered: Sequence[Remembered]) -> list[Panel]:
-    """Scores by length, speeds, and what was remembered."""
+    """Scores by length, and what was remembered."""
     names = [bucket["source_words"] for bucket in _buckets(standings[0])]
     found = [
         Panel(
@@ -121,8 +128,8 @@ def panels(standings: Sequence[Standing], remembered: Sequence[Remembered]) -> l
     found += [
         Panel(
             f"{task}: what comes back",
-            "letters",
-            "share of right tokens",
+            "letters read",
+            "share of right letters",
             {
                 rung: Curve(
                     [one.distance for one in remembered if (one.task, one.rung) == (task, rung)],
@@ -149,6 +156,8 @@ def write_report(
     """All files of the report, each whole or not at all; gives their names."""
     result = {
         "command": command,
+        "versions": {"regard": regard.__version__, "torch": torch.__version__},
+        "threads": torch.get_num_threads(),
         "standings": [asdict(one) for one in standings],
         "memory": [asdict(one) for one in remembered],
     }
@@ -156,22 +165,20 @@ def write_report(
     writer = csv.DictWriter(flat, fieldnames=list(dict.fromkeys(key for row in rows(standings) for key in row)))
     writer.writeheader()
     writer.writerows(rows(standings))
+    files = {"ladder.json": encode_json(result), "ladder.csv": flat.getvalue().encode(), "ladder.txt": text.encode()}
+    for name, data in files.items():
+        write_file(folder / name, data)
     drawn = panels(standings, remembered)
     pictures = [folder / "ladder.png", folder / "ladder.svg"]
     for picture in pictures:
         save_curves(drawn, picture)
-    files = {
-        "ladder.json": encode_json(result),
-        "ladder.csv": flat.getvalue().encode(),
-        "ladder.txt": text.encode(),
-        "report.html": _page(command, text, pictures[1].read_text(encoding="utf-8")).encode(),
-    }
-    for name, data in files.items():
-        write_file(folder / name, data)
-    return [*(folder / name for name in files), *pictures]
+    page = folder / "report.html"
+    write_file(page, _page(command, standings, text, pictures[1].read_text(encoding="utf-8")).encode())
+    return [*(folder / name for name in files), *pictures, page]
 
 
-def _page(command: str, text: str, picture: str) -> str:
+def _page(command: str, standings: Sequence[Standing], text: str, picture: str) -> str:
+    scores = standings[0].scores
     svg = picture[picture.index("<svg") :]
     return f"""<!doctype html>
 <html lang="en">
@@ -186,8 +193,10 @@ svg {{ max-width: 100%; height: auto; }}
 </head>
 <body>
 <h1>The road to attention</h1>
-<p>Five translators of one size, trained on the same data, tokens and seeds. Memory is what autograd keeps of {PAIRS}
-pairs of {TOKENS} tokens a side; writing is greedy. Made with <code>{html.escape(command)}</code>.</p>
+<p>Translators of one size, trained on the same {standings[0].tokens:,} target tokens in {standings[0].steps:,} steps
+with {standings[0].seeds} seed(s), each with the optimizer and rate it learns best with, and scored on the same
+{scores["pairs"]:,} pairs that were held out (greedy; {html.escape(scores["bleu_signature"])}). Memory is what autograd
+keeps of {PAIRS} pairs of {TOKENS} tokens a side. Made with <code>{html.escape(command)}</code>.</p>
 <figure role="img" aria-label="Scores by source length, and what was remembered; the numbers stand below">
 {svg}
 </figure>

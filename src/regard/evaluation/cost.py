@@ -1,13 +1,14 @@
 """What a layer costs: the formula beside the measurement.
 
 A layer of width d reads n words. By formula: multiply-adds, steps that must wait for one another, the longest path
-between two words, numbers kept for the way back. By measurement: the time of a forward pass, and the bytes that
-autograd keeps. Both as powers of n, so that "linear" and "quadratic" are numbers one can look at.
+between two words, the attention matrix where it is written out, numbers kept for the way back. By measurement: the time
+of a forward pass, and the bytes that autograd keeps. Both as powers of n, so that "linear" and "quadratic" are numbers
+one can look at.
 
-    kind            multiply-adds          steps   path              attention matrix
-    recurrence      6 n d²  (a GRU)        n       n                 -
-    convolution     2 k n d²  (gated)      1       (n - 1) / (k - 1) layers
-    self-attention  4 n d² + 2 n² d        1       1                 h n²
+    kind            multiply-adds          steps   path                         attention matrix
+    recurrence      6 n d²  (a GRU)        n       n                            -
+    convolution     2 k n d²  (gated)      1       (n - 1) / (k - 1) layers     -
+    self-attention  4 n d² + 2 n² d        1       1                            h n²
 
 Recurrence and self-attention cost the same where 6 n d² = 4 n d² + 2 n² d: at n = d.
 """
@@ -15,8 +16,9 @@ Recurrence and self-attention cost the same where 6 n d² = 4 n d² + 2 n² d: a
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +28,7 @@ from regard.layers.convolution import GatedConvolution
 from regard.layers.recurrent import GRU
 
 BYTES = 4  # of a number in single precision
+LARGEST = 2e9  # bytes of a matrix of weights that is still written out
 CROSSING = ("recurrence", "self-attention")
 
 
@@ -40,32 +43,49 @@ class Size:
     batch: int = 1
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of layer: its formulas, and how to build and run one."""
+class Pass(NamedTuple):
+    """A forward pass over random words, and the tensors that are there before it."""
+
+    run: Callable[[], Tensor]
+    given: tuple[Tensor, ...]
+
+
+class Kind(NamedTuple):
+    """A kind of layer: its formulas for one row of words, and how to build and run one."""
 
     name: str
     multiply_adds: Callable[[Size], float]
     sequential_steps: Callable[[Size], float]
     longest_path: Callable[[Size], float]
-    attention_numbers: Callable[[Size], float]  # in the matrix of weights, where it is written out
-    memory_power: int  # of n, for long n
-    build: Callable[[Size], Callable[[], Tensor]]  # a forward pass over random words
+    attention_numbers: Callable[[Size], float]  # in the matrix of weights, if it is written out
+    kept_numbers: Callable[[Size], float]  # for the way back
+    build: Callable[[Size], Pass]
 
 
-def _recurrence(size: Size) -> Callable[[], Tensor]:
+def _recurrence(size: Size) -> Pass:
     layer, words = GRU(size.width, size.width), _words(size)
-    return lambda: layer(words, words.new_zeros(size.batch, 1, size.width))
+    return Pass(lambda: layer(words, words.new_zeros(size.batch, 1, size.width)), tuple(layer.parameters()))
 
 
-def _convolution(size: Size) -> Callable[[], Tensor]:
+def _convolution(size: Size) -> Pass:
     layer, words = GatedConvolution(size.width, size.kernel), _words(size)
-    return lambda: layer(nn.functional.pad(words, (0, 0, size.kernel - 1, 0)))
+    wider = nn.functional.pad(words, (0, 0, size.kernel - 1, 0))
+    return Pass(lambda: layer(wider), tuple(layer.parameters()))
 
 
-def _self_attention(size: Size) -> Callable[[], Tensor]:
+def _self_attention(size: Size) -> Pass:
     layer, words = MultiHeadAttention(size.width, size.heads), _words(size)
-    return lambda: layer(words, words)
+    return Pass(lambda: layer(words, words), tuple(layer.parameters()))
+
+
+def _scores_written_out(size: Size) -> Pass:
+    query, key, value = heads = _heads(size)
+    return Pass(lambda: attend_written_out(query, key, value).output, heads)
+
+
+def _scores_fast(size: Size) -> Pass:
+    query, key, value = heads = _heads(size)
+    return Pass(lambda: attend(query, key, value), heads)
 
 
 def _heads(size: Size) -> tuple[Tensor, ...]:
@@ -73,82 +93,77 @@ def _heads(size: Size) -> tuple[Tensor, ...]:
     return tuple(torch.randn(shape, requires_grad=True) for _ in range(3))
 
 
-def _scores_written_out(size: Size) -> Callable[[], Tensor]:
-    query, key, value = _heads(size)
-    return lambda: attend_written_out(query, key, value).output
-
-
-def _scores_fast(size: Size) -> Callable[[], Tensor]:
-    query, key, value = _heads(size)
-    return lambda: attend(query, key, value)
-
-
 def _words(size: Size) -> Tensor:
     return torch.randn(size.batch, size.length, size.width)
-
-
-def _nothing(size: Size) -> float:
-    return 0.0
-
-
-def _one(size: Size) -> float:
-    return 1.0
-
-
-def _matrix(size: Size) -> float:
-    return size.heads * size.length**2
 
 
 KINDS = [
     Kind(
         "recurrence",
-        lambda s: 6 * s.length * s.width**2,
-        lambda s: s.length,
-        lambda s: s.length,
-        _nothing,
-        1,
-        _recurrence,
+        multiply_adds=lambda s: 6 * s.length * s.width**2,
+        sequential_steps=lambda s: s.length,
+        longest_path=lambda s: s.length,
+        attention_numbers=lambda s: 0,
+        kept_numbers=lambda s: 6 * s.length * s.width + s.width,  # words, states and the first, four parts of a step
+        build=_recurrence,
     ),
     Kind(
         "convolution",
-        lambda s: 2 * s.kernel * s.length * s.width**2,
-        _one,
-        lambda s: math.ceil((s.length - 1) / (s.kernel - 1)),
-        _nothing,
-        1,
-        _convolution,
+        multiply_adds=lambda s: 2 * s.kernel * s.length * s.width**2,
+        sequential_steps=lambda s: 1,
+        longest_path=lambda s: math.ceil((s.length - 1) / (s.kernel - 1)),
+        attention_numbers=lambda s: 0,
+        kept_numbers=lambda s: (s.kernel + 2) * s.length * s.width,  # windows, and what the gate gets
+        build=_convolution,
     ),
     Kind(
         "self-attention",
-        lambda s: 4 * s.length * s.width**2 + 2 * s.length**2 * s.width,
-        _one,
-        _one,
-        _matrix,
-        1,
-        _self_attention,
+        multiply_adds=lambda s: 4 * s.length * s.width**2 + 2 * s.length**2 * s.width,
+        sequential_steps=lambda s: 1,
+        longest_path=lambda s: 1,
+        attention_numbers=lambda s: s.heads * s.length**2,
+        kept_numbers=lambda s: 5 * s.length * s.width + s.heads * s.length,  # by the fast kernel
+        build=_self_attention,
     ),
-    Kind("scores, written out", lambda s: 2 * s.length**2 * s.width, _one, _one, _matrix, 2, _scores_written_out),
-    Kind("scores, fast kernel", lambda s: 2 * s.length**2 * s.width, _one, _one, _nothing, 1, _scores_fast),
+    Kind(
+        "scores, written out",
+        multiply_adds=lambda s: 2 * s.length**2 * s.width,
+        sequential_steps=lambda s: 1,
+        longest_path=lambda s: 1,
+        attention_numbers=lambda s: s.heads * s.length**2,
+        kept_numbers=lambda s: s.heads * s.length**2,
+        build=_scores_written_out,
+    ),
+    Kind(
+        "scores, fast kernel",
+        multiply_adds=lambda s: 2 * s.length**2 * s.width,
+        sequential_steps=lambda s: 1,
+        longest_path=lambda s: 1,
+        attention_numbers=lambda s: 0,
+        kept_numbers=lambda s: s.length * s.width + s.heads * s.length,  # the outputs, and each row's total
+        build=_scores_fast,
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One kind at one size."""
+    """One kind at one size; what is not said to be measured is the formula's."""
 
     kind: str
     length: int
     multiply_adds: float
     sequential_steps: float
     longest_path: float
-    attention_bytes: float
+    attention_bytes: float  # if written out
+    kept_bytes_formula: float
     seconds: float  # of a forward pass, the best of several
-    kept_bytes: int  # for the way back
+    kept_bytes: int  # measured
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How a kind grows with n: the power by formula beside the one fitted to what was measured."""
+    """How a kind grows with n: the power of the formula beside that of what was measured, at the same lengths."""
 
     kind: str
     time_formula: float
@@ -158,11 +173,13 @@ class Growth:
 
 
 def measure(lengths: Sequence[int], *, width: int, heads: int, kernel: int) -> Iterator[Measured]:
-    """Every kind at every length, as they are done."""
+    """Every kind at every length, as they are done; a matrix of weights beyond LARGEST is not written out."""
     for length in lengths:
         size = Size(length, width, heads, kernel)
         for kind in KINDS:
-            run = kind.build(size)
+            if BYTES * kind.attention_numbers(size) > LARGEST and kind.build is _scores_written_out:
+                continue
+            one = kind.build(size)
             yield Measured(
                 kind.name,
                 length,
@@ -170,8 +187,9 @@ def measure(lengths: Sequence[int], *, width: int, heads: int, kernel: int) -> I
                 kind.sequential_steps(size),
                 kind.longest_path(size),
                 BYTES * kind.attention_numbers(size),
-                best_seconds(run),
-                kept_bytes(run),
+                BYTES * kind.kept_numbers(size),
+                best_seconds(one.run),
+                kept_bytes(one.run, one.given),
             )
 
 
@@ -186,17 +204,18 @@ def best_seconds(run: Callable[[], Tensor], rounds: int = 7) -> float:
     return min(times)
 
 
-def kept_bytes(run: Callable[[], Tensor]) -> int:
-    """What autograd keeps of a forward pass for the way back, parameters not counted, each storage once."""
+def kept_bytes(run: Callable[[], Tensor], given: Iterable[Tensor]) -> int:
+    """What autograd keeps of a forward pass for the way back, each storage once; what was `given` is not counted."""
     storages: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:
-        if not (tensor.is_leaf and tensor.requires_grad):
-            storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         kept = run()  # held until all is counted, so that no address is used twice
+    for tensor in given:
+        storages.pop(tensor.untyped_storage().data_ptr(), None)
     del kept
     return sum(storages.values())
 
@@ -209,7 +228,7 @@ def power(lengths: Sequence[float], values: Sequence[float], longest: int = 3) -
 
 
 def growth(found: Sequence[Measured]) -> list[Growth]:
-    """The fitted powers of every kind that was measured at two lengths at least."""
+    """The powers of every kind; it must have been measured at two lengths at least."""
     rows = []
     for kind in KINDS:
         of_kind = [one for one in found if one.kind == kind.name]
@@ -219,7 +238,7 @@ def growth(found: Sequence[Measured]) -> list[Growth]:
                 kind.name,
                 power(lengths, [one.multiply_adds for one in of_kind]),
                 power(lengths, [one.seconds for one in of_kind]),
-                kind.memory_power,
+                power(lengths, [one.kept_bytes_formula for one in of_kind]),
                 power(lengths, [one.kept_bytes for one in of_kind]),
             )
         )
@@ -231,26 +250,30 @@ class Crossing:
     """From which length on self-attention costs more than recurrence."""
 
     batch: int
-    formula: float
-    measured: float | None  # in time; None: not up to `longest`
+    shortest: int  # lengths that were timed
     longest: int
+    formula: float
+    measured: float | None  # in time; None: on one side all the way, see `slower`
+    slower: str  # which of the two takes longer at the longest length
 
 
-def find_crossing(*, width: int, heads: int, batch: int = 32, longest: int = 4096) -> Crossing:
-    """Time both at n = d, 2 d, … until self-attention is the slower one; in between by the logarithms.
+def find_crossing(*, width: int, heads: int, longest: int, batch: int = 32) -> Crossing:
+    """Time both from n = d / 8 on, doubling, until self-attention is the slower one; in between by the logarithms.
 
     By formula they meet at n = d. In time later: the steps of a recurrence are small and wait for one another.
     """
     recurrence, attention = (next(kind for kind in KINDS if kind.name == name) for name in CROSSING)
+    shortest = length = max(2, width // 8)
     before: tuple[int, float] | None = None
-    length = width
     while length <= longest:
         size = Size(length, width, heads, batch=batch)
-        apart = math.log(best_seconds(attention.build(size), rounds=3) / best_seconds(recurrence.build(size), rounds=3))
+        seconds = [best_seconds(kind.build(size).run, rounds=3) for kind in (attention, recurrence)]
+        apart = math.log(seconds[0] / seconds[1])
         if apart > 0:
-            share = 1.0 if before is None else -before[1] / (apart - before[1])
-            start = length if before is None else before[0]
-            return Crossing(batch, float(width), start * (length / start) ** share, longest)
+            found = None
+            if before is not None:
+                found = before[0] * (length / before[0]) ** (-before[1] / (apart - before[1]))
+            return Crossing(batch, shortest, length, float(width), found, "self-attention")
         before = length, apart
         length *= 2
-    return Crossing(batch, float(width), None, longest)
+    return Crossing(batch, shortest, length // 2, float(width), None, "recurrence")

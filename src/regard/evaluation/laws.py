@@ -303,7 +303,7 @@ def dead_parameters(subject: Subject) -> float:
 def _taps(subject: Subject, ending: str) -> list[str]:
     found = [path for path in taps(subject.module) if path.endswith(ending)]
     if not found:
-        raise Missing("it has no taps")
+        raise Missing("it has no attention" if ending else "it has no taps")
     return found
 
 

@@ -6,7 +6,7 @@ batch · (N + M) · width numbers, grow with every word; a recurrent state does 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.config import Facts
+from regard.errors import InputError
 from regard.inspection.capture import watch
 from regard.layers.cache import Cache
 from regard.layers.recurrent import CELLS
@@ -24,6 +25,7 @@ from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import Transformer, TransformerConfig
 
 BYTES = 4  # of a number in single precision
+LARGEST = 8e9  # bytes that a measurement may take
 
 
 @dataclass(frozen=True)
@@ -99,40 +101,49 @@ class Row:
 def model_cost(model: Any, *, batch: int, source: int, target: int) -> list[Row]:
     """The costs of a model for a batch of pairs, with `source` and `target` tokens each."""
     formula = FORMULAS[type(model.config)](model.config, source, target)
-    symbols = model.config.symbols
-    sources, targets = (
-        _ids(model, model.config.vocabulary, batch, source),
-        _ids(model, model.config.written, batch, target),
-    )
-    targets[:, 0] = symbols.begin
-    rows = [
-        Row("parameters", "", None, sum(parameter.numel() for parameter in model.parameters())),
-        Row("parameter memory", "bytes", None, sum(parameter.nbytes for parameter in model.parameters())),
-        Row("multiply-adds of a pass", "", batch * formula.multiply_adds, counted(model, sources, targets)),
-        Row(
-            "attention matrices", "bytes", BYTES * batch * formula.attention_numbers, _weights(model, sources, targets)
-        ),
-    ]
-    begun = time.perf_counter()
-    model(sources, targets)
-    passing = time.perf_counter() - begun
-    begun = time.perf_counter()
+    _check_room(formula, model.config, batch, target)
+    sources = _ids(model, model.config.vocabulary, batch, source)
+    targets = _ids(model, model.config.written, batch, target)
+    targets[:, 0] = model.config.symbols.begin
+    adds = counted(model, sources, targets)
+    weights = _weights(model, sources, targets)
+    passing = _seconds(lambda: model(sources, targets))
+    reading = _seconds(lambda: model.start(sources))
     state = model.start(sources)
-    reading = time.perf_counter() - begun
     begun = time.perf_counter()
     for tokens in targets.T:
         _, state = model.step(tokens, state)
     writing = time.perf_counter() - begun
+    parameters = list(model.parameters())
     return [
-        *rows,
-        Row("state while decoding", "bytes", BYTES * batch * formula.state_numbers, bytes_of(state)),
-        Row("multiply-adds a target token", "", formula.multiply_adds / target, rows[2].measured / batch / target),
+        Row("parameters", "", None, sum(parameter.numel() for parameter in parameters)),
+        Row("memory of the parameters", "bytes", None, sum(parameter.nbytes for parameter in parameters)),
+        Row("multiply-adds of a pass", "", batch * formula.multiply_adds, adds),
+        Row("FLOPs a target token", "", 2 * formula.multiply_adds / target, 2 * adds / batch / target),
+        Row("attention matrices", "bytes", BYTES * batch * formula.attention_numbers, weights),
+        Row("key-value cache, or state", "bytes", BYTES * batch * formula.state_numbers, bytes_of(state)),
+        Row("  room taken for it", "bytes", None, sum(storages_of(state).values())),
         Row("a pass over all places", "seconds", None, passing),
-        Row("arithmetic of the pass", "GFLOP/s", None, 2 * rows[2].measured / passing / 1e9),
+        Row("arithmetic of the pass", "GFLOP/s", None, 2 * adds / passing / 1e9),
         Row("reading the source", "seconds", None, reading),
         Row("a step of writing", "seconds", None, writing / target),
         Row("writing", "tokens/s", None, batch * target / writing),
     ]
+
+
+def _check_room(formula: Formula, config: Any, batch: int, target: int) -> None:
+    needed = BYTES * batch * (formula.attention_numbers + formula.state_numbers + target * config.written)
+    if needed > LARGEST:
+        raise InputError(
+            f"attention matrices, cache and logits of this batch would take {needed / 1e9:,.0f} GB, "
+            f"measured is up to {LARGEST / 1e9:.0f}; give a smaller batch or shorter lengths"
+        )
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    begun = time.perf_counter()
+    run()
+    return time.perf_counter() - begun
 
 
 def _ids(model: Any, vocabulary: int, batch: int, length: int) -> Tensor:
@@ -170,17 +181,26 @@ def _watched(model: Any, attention: list[str], source: Tensor, target: Tensor) -
     return float(sum(value.nbytes for values in seen.values() for value in values))
 
 
-def bytes_of(thing: Any) -> int:
-    """The memory of every number in a state, wherever it stands; masks and token ids are not counted."""
-    if isinstance(thing, Tensor):
-        return thing.nbytes if thing.is_floating_point() else 0
-    if isinstance(thing, Cache):
-        return bytes_of(thing.seen)
-    if isinstance(thing, (list, tuple)):
-        return sum(map(bytes_of, thing))
-    if is_dataclass(thing):
-        return sum(bytes_of(getattr(thing, field.name)) for field in fields(thing))
-    return 0
+def bytes_of(state: Any) -> int:
+    """The numbers a state holds, in bytes; masks and token ids are not counted."""
+    return sum(tensor.nbytes for tensor in _numbers(state))
+
+
+def storages_of(state: Any) -> dict[int, int]:
+    """The memory behind them, by its address: a cache makes room in advance, and a view keeps all it was cut from."""
+    storages = (tensor.untyped_storage() for tensor in _numbers(state))
+    return {storage.data_ptr(): storage.nbytes() for storage in storages}
+
+
+def _numbers(thing: Any) -> Iterator[Tensor]:
+    if isinstance(thing, Tensor) and thing.is_floating_point():
+        yield thing
+    elif isinstance(thing, Cache):
+        yield from thing.seen
+    elif isinstance(thing, (list, tuple)):
+        yield from (number for part in thing for number in _numbers(part))
+    elif is_dataclass(thing):
+        yield from (number for field in fields(thing) for number in _numbers(getattr(thing, field.name)))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from regard.files import replacing
+
 # One color a kind of model, everywhere.
 COLORS = {
     "rnn": "#8c6bb1",
@@ -51,7 +53,7 @@ def save_curves(panels: Sequence[Panel], path: Path, columns: int = 3) -> None:
         axes.set_axis_off()
     for axes, panel in zip(grid.flat, panels, strict=False):
         for name, curve in panel.curves.items():
-            style = {"marker": "o", "markersize": 4, "label": name, "color": COLORS.get(name)}
+            style = {"marker": "o", "markersize": 4, "label": name, "color": COLORS.get(name), "alpha": 0.85}
             if any(curve.deviation):
                 axes.errorbar(curve.x, curve.y, yerr=curve.deviation, capsize=3, **style)
             else:
@@ -63,10 +65,11 @@ def save_curves(panels: Sequence[Panel], path: Path, columns: int = 3) -> None:
             axes.set_xticks(range(len(panel.names)), panel.names)
         for name, place in panel.marks.items():
             axes.axvline(place, color="0.5", linestyle=":")
-            axes.annotate(name, (place, 0.98), xycoords=("data", "axes fraction"), rotation=90, va="top", fontsize=8)
+            axes.annotate(name, (place, 0.5), xycoords=("data", "axes fraction"), rotation=90, ha="right", fontsize=8)
         axes.set_title(panel.title, fontsize=11)
         axes.set_xlabel(panel.across)
         axes.set_ylabel(panel.up)
         axes.grid(alpha=0.25)
         axes.legend(fontsize=8)
-    figure.savefig(path, dpi=130)
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=130)

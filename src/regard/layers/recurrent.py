@@ -6,12 +6,13 @@ keeps). Rows are padded at the end, so that no state of a word has seen padding;
 own last word.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from regard.layers.linear import Linear
+from regard.layers.scan import GRUScan
 from regard.layers.tap import Tap
 
 CellName = Literal["gru", "lstm"]
@@ -37,11 +38,15 @@ class Recurrence(nn.Module):
 
     def forward(self, words: Tensor, state: Tensor) -> Tensor:
         """The states (B, T, P, D) after each of the words (B, T, inputs), from a state (B, P, D) on."""
+        return self.run(self.input(words.transpose(0, 1)), state).transpose(0, 1)
+
+    def run(self, given: Tensor, state: Tensor) -> Tensor:
+        """The states (T, B, P, D) from what each word gives (T, B, gates · D)."""
         states = []
-        for given in self.input(words).unbind(1):
-            state = self.step(given, state)
+        for word in given:
+            state = self.step(word, state)
             states.append(state)
-        return torch.stack(states, dim=1)
+        return torch.stack(states)
 
     def step(self, given: Tensor, state: Tensor) -> Tensor:
         """The next state, from what the word gives (B, gates · D)."""
@@ -53,6 +58,11 @@ class GRU(Recurrence):
 
     parts = 1
     gates = 3
+
+    def run(self, given: Tensor, state: Tensor) -> Tensor:
+        if not torch.is_grad_enabled():
+            return super().run(given, state)
+        return GRUScan.apply(given, state.squeeze(1), self.hidden.weight, self.hidden.bias).unsqueeze(2)
 
     def step(self, given: Tensor, state: Tensor) -> Tensor:
         state = state.squeeze(1)
@@ -106,17 +116,36 @@ class Reader(nn.Module):
         """
         begin = words.new_zeros(len(words), self.forwards.parts, self.forwards.width)
         states = self.forwards(words, begin)
-        last = states[torch.arange(len(words), device=words.device), lengths - 1]
         if self.backwards is None:
-            return self.words(shown(states)), last
+            return self.words(shown(states)), last_of(states, lengths)
         order = backward_order(lengths, words.shape[1])
-        back = self.backwards(words.take_along_dim(order[..., None], dim=1), begin)
-        last_back = back[torch.arange(len(words), device=words.device), lengths - 1]
-        back = shown(back).take_along_dim(order[..., None], dim=1)
-        return self.words(torch.cat([shown(states), back], dim=-1)), torch.cat([last, last_back], dim=-1)
+        back = self.backwards(Turned.apply(words, order), begin)
+        both = torch.cat([shown(states), Turned.apply(shown(back), order)], dim=-1)
+        return self.words(both), torch.cat([last_of(states, lengths), last_of(back, lengths)], dim=-1)
+
+
+def last_of(states: Tensor, lengths: Tensor) -> Tensor:
+    """The states (B, P, D) of each row's last word, from all of them (B, S, P, D)."""
+    rows = torch.arange(len(states), device=states.device)
+    return states.flatten(0, 1).index_select(0, rows * states.shape[1] + lengths - 1)
 
 
 def backward_order(lengths: Tensor, longest: int) -> Tensor:
     """(B, S): the places of each row's words from its last to its first; padding stays where it is."""
     places = torch.arange(longest, device=lengths.device)
     return torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
+
+
+class Turned(torch.autograd.Function):
+    """Words (B, S, D) in another order (B, S) that turned twice is the first one: the way back is the way there."""
+
+    @staticmethod
+    def forward(ctx: Any, words: Tensor, order: Tensor) -> Tensor:
+        rows = torch.arange(len(order), device=order.device)[:, None] * order.shape[1]
+        ctx.save_for_backward(index := (rows + order).flatten())
+        return words.flatten(0, 1).index_select(0, index).view_as(words)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        (index,) = ctx.saved_tensors
+        return gradient.flatten(0, 1).index_select(0, index).view_as(gradient), None

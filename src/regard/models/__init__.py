@@ -20,3 +20,13 @@ MODELS = {
     "conv": Architecture(ConvConfig, ConvTranslator),
     "transformer": Architecture(TransformerConfig, Transformer),
 }
+
+
+def kind_of(config: Facts) -> str:
+    """The name of the architecture a config belongs to."""
+    return next(name for name, architecture in MODELS.items() if architecture.config is type(config))
+
+
+def build(config: Facts) -> nn.Module:
+    """A fresh model of this config."""
+    return MODELS[kind_of(config)].model(config)

@@ -15,7 +15,7 @@ With several layers the first one attends and the others stand on it, so that on
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -23,10 +23,11 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.layers import masks
-from regard.layers.attention import SIMILARITIES, SimilarityName, attend
+from regard.layers.attention import SIMILARITIES, Additive, SimilarityName, attend
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
-from regard.layers.recurrent import CELLS, CellName, Reader, Recurrence, shown
+from regard.layers.recurrent import CELLS, GRU, CellName, Reader, Recurrence, shown
+from regard.layers.scan import AttendingScan
 from regard.layers.tap import Tap
 from regard.models.symbols import Writer
 
@@ -99,19 +100,14 @@ class RNNTranslator(nn.Module):
     def _write(self, target: Tensor, states: list[Tensor], kept: "Kept") -> tuple[Tensor, list[Tensor]]:
         """Logits for what follows each token of the target, and the states (B, P, D) of the layers behind the last."""
         first: Recurrence = self.decoder[0]  # type: ignore[assignment]
-        state, found, contexts = states[0], [], []
-        for given in first.input(self.dropout(self.embedding(target))).unbind(1):
-            context = self.bridge.look(shown(state), kept)
-            state = first.step(given if context is None else given + context.gates, state)
-            found.append(state)
-            contexts.append(state.new_empty(len(state), 0) if context is None else context.vector)
-        layer = torch.stack(found, dim=1)  # (B, T, P, D)
-        ends = [state]
+        given = first.input(self.dropout(self.embedding(target)).transpose(0, 1))  # (T, B, gates · D)
+        layer, contexts = self.bridge.write(first, given, states[0], kept)  # (T, B, P, D), (T, B, context)
+        ends = [layer[-1]]
         for cell, begin in zip(self.decoder[1:], states[1:], strict=True):
-            layer = cell(shown(layer), begin)
-            ends.append(layer[:, -1])
-        words = self.readout(torch.cat([self.states(shown(layer)), torch.stack(contexts, dim=1)], dim=-1))
-        return self.embedding.logits(self.dropout(words)), ends
+            layer = cell.run(cell.input(shown(layer)), begin)  # type: ignore[operator, union-attr]
+            ends.append(layer[-1])
+        words = torch.cat([self.states(shown(layer).transpose(0, 1)), contexts.transpose(0, 1)], dim=-1)
+        return self.embedding.logits(self.dropout(self.readout(words))), ends
 
     @property
     def alignment_taps(self) -> list[str]:
@@ -150,13 +146,6 @@ class RNNState:
 # ------------------------------------------------ the three bridges
 
 
-class Context(NamedTuple):
-    """What a step gets of the source: the vector c, and what it gives to the gates of the first layer."""
-
-    vector: Tensor  # (B, D)
-    gates: Tensor  # (B, gates · D)
-
-
 class LastState(nn.Module):
     """s₀ = h_T."""
 
@@ -166,13 +155,16 @@ class LastState(nn.Module):
         super().__init__()
 
     def begin(self, last: list[Tensor]) -> list[Tensor]:
+        """The decoder's first states (B, P, D), from the encoder's last ones."""
         return last
 
     def keep(self, memory: Tensor, mask: Tensor, last: Tensor) -> Kept:
+        """What the steps need of the source, computed once."""
         return ()
 
-    def look(self, state: Tensor, kept: Kept) -> Context | None:
-        return None
+    def write(self, cell: Recurrence, given: Tensor, state: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
+        """The first layer's states (T, B, P, D) and the contexts (T, B, context), from what the words give."""
+        return cell.run(given, state), given.new_empty(*given.shape[:2], 0)
 
 
 class FixedContext(nn.Module):
@@ -188,11 +180,12 @@ class FixedContext(nn.Module):
         return [start(state).tanh() for start, state in zip(self.starts, last, strict=True)]
 
     def keep(self, memory: Tensor, mask: Tensor, last: Tensor) -> Kept:
-        return last, self.gates(last)  # the same at every step: computed once
+        return last, self.gates(last)  # the same at every step
 
-    def look(self, state: Tensor, kept: Kept) -> Context:
+    def write(self, cell: Recurrence, given: Tensor, state: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
         beams = len(state) // len(kept[0])
-        return Context(*(part.repeat_interleave(beams, dim=0) if beams > 1 else part for part in kept))
+        context, gates = (part.repeat_interleave(beams, dim=0) if beams > 1 else part for part in kept)
+        return cell.run(given + gates, state), context.expand(len(given), -1, -1)
 
 
 class Attention(FixedContext):
@@ -208,12 +201,45 @@ class Attention(FixedContext):
     def keep(self, memory: Tensor, mask: Tensor, last: Tensor) -> Kept:
         return self.key(memory)[:, None], memory[:, None], mask  # U h_i is the same at every step; (B, 1, S, D)
 
-    def look(self, state: Tensor, kept: Kept) -> Context:
+    def write(self, cell: Recurrence, given: Tensor, state: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
+        if isinstance(cell, GRU) and self._learns_plainly(state, kept):
+            return self._write_fast(cell, given, state, kept)
+        states, contexts = [], []
+        for word in given:
+            context = self._look(shown(state), kept)
+            state = cell.step(word + self.gates(context), state)
+            states.append(state)
+            contexts.append(context)
+        return torch.stack(states), torch.stack(contexts)
+
+    def _learns_plainly(self, state: Tensor, kept: Kept) -> bool:
+        """Training with additive attention that nobody watches, a row a sentence."""
+        training = torch.is_grad_enabled() and not self.weights.watched
+        return training and isinstance(self.similarity, Additive) and len(state) == len(kept[0])
+
+    def _look(self, state: Tensor, kept: Kept) -> Tensor:
+        """c_t (B, D) for the states s_{t-1} (B, D)."""
         key, value, mask = kept
         query = self.query(state).view(len(key), 1, -1, key.shape[-1])  # (sentences, 1, beams, D)
-        seen = attend(query, key, value, mask, similarity=self.similarity, tap=self.weights)
-        vector = seen.flatten(0, 2)
-        return Context(vector, self.gates(vector))
+        return attend(query, key, value, mask, similarity=self.similarity, tap=self.weights).flatten(0, 2)
+
+    def _write_fast(self, cell: GRU, given: Tensor, state: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
+        """The same loop as one differentiable function."""
+        key, value, mask = (part.squeeze(1) for part in kept)
+        states, contexts = AttendingScan.apply(
+            given,
+            state.squeeze(1),
+            key,
+            value,
+            mask.squeeze(1),
+            cell.hidden.weight,
+            cell.hidden.bias,
+            self.query.weight,
+            self.query.bias,
+            self.similarity.score.weight.squeeze(0),
+            self.gates.weight,
+        )
+        return states.unsqueeze(2), contexts
 
 
 BRIDGES: dict[str, type[LastState] | type[FixedContext]] = {

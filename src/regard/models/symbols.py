@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from regard.config import Facts
 from regard.errors import ConfigError
@@ -23,6 +23,13 @@ class Writer(Facts):
         37_000, ge=4, description="ids the shared table has; a new tokenizer is trained to this size"
     )
     symbols: Symbols = Symbols()
+
+    @model_validator(mode="after")
+    def _symbols_are_ids(self) -> Self:
+        least = min(self.vocabulary, self.written)
+        if max(self.symbols.padding, self.symbols.begin, self.symbols.end) >= least:
+            raise ConfigError(f"model.symbols are {self.symbols}, but there are only {least} ids")
+        return self
 
     @property
     def written(self) -> int:

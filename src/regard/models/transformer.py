@@ -49,9 +49,6 @@ class TransformerConfig(Writer):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        least = min(self.vocabulary, self.written)
-        if max(self.symbols.padding, self.symbols.begin, self.symbols.end) >= least:
-            raise ConfigError(f"model.symbols are {self.symbols}, but there are only {least} ids")
         if self.width % self.heads:
             raise ConfigError(
                 f"model.width={self.width} does not divide into model.heads={self.heads}; "

@@ -22,6 +22,7 @@ RECIPES = {
     "rnn-context-translator": "regard.recipes.rnn_context_translator",
     "rnn-attention-translator": "regard.recipes.rnn_attention_translator",
     "conv-translator": "regard.recipes.conv_translator",
+    "transformer-translator": "regard.recipes.transformer_translator",
 }
 
 

@@ -1,4 +1,4 @@
-"""The road to attention: five translators of one size on one budget, so that only what is between them differs.
+"""The road to attention: five translators of one size on one budget: the same data, tokens, steps and seeds.
 
 On the built-in world they have about a million parameters each and read passages of up to four sentences; on the
 user's own pairs about four million.

@@ -16,7 +16,7 @@ from regard.config import Facts, override
 from regard.data.pairs import DataConfig
 from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
-from regard.models import MODELS
+from regard.models import build, kind_of
 from regard.runtime import seed_everything
 from regard.training.loop import Report, TrainingConfig, is_over, train
 from regard.training.run_folder import RunFolder
@@ -72,9 +72,9 @@ def train_recipe(recipe: Recipe, paths: Sequence[Path], assignments: Sequence[st
         (path / MANIFEST).unlink(missing_ok=True)  # from here on the folder is no finished model until the end
         prepared = recipe.prepare(run, paths, path / TOKENIZER)
         yield from (Report(0, note=note) for note in prepared.notes)
-        kind = _kind(prepared.model)
+        kind = kind_of(prepared.model)
         seed_everything(run.training.seed, 0)
-        model: nn.Module = MODELS[kind].model(prepared.model)
+        model = build(prepared.model)
         tokenizer = (path / TOKENIZER).read_bytes()
 
         def files(card: str = "") -> dict[str, bytes]:
@@ -86,10 +86,6 @@ def train_recipe(recipe: Recipe, paths: Sequence[Path], assignments: Sequence[st
             yield report
         if not last.stopped:
             write_files(path, files(_card(recipe, run, paths, model, last)))
-
-
-def _kind(config: Facts) -> str:
-    return next(name for name, architecture in MODELS.items() if architecture.config is type(config))
 
 
 def _settle(recipe: Recipe, run: Run, paths: Sequence[Path], path: Path) -> list[str]:
@@ -104,6 +100,7 @@ def _settle(recipe: Recipe, run: Run, paths: Sequence[Path], path: Path) -> list
         before = read_json(path / SETTINGS)
         old = {name: before.get(name) for name in ("recipe", "data")} | _flat(before.get("settings", {}))
         new = {name: now[name] for name in ("recipe", "data")} | _flat(settings)
+        old = _flat(recipe.settings(paths).model_dump(mode="json")) | old  # a key of later days had its default then
         for key in sorted(new.keys() | old.keys()):
             if old.get(key) != new.get(key) and key not in MAY_CHANGE:
                 raise ConfigError(
@@ -147,7 +144,7 @@ def _card(recipe: Recipe, run: Run, paths: Sequence[Path], model: nn.Module, las
     scores = "\n".join(f"- {name}: {value:.4f}" for name, value in last.heldout.items())
     return (
         f"# {recipe.name}\n\n"
-        f"A {_kind(model.config)} of {parameters:,} parameters ({WEIGHTS}), trained with regard on {data}.\n\n"  # type: ignore[arg-type]
+        f"A {kind_of(model.config)} of {parameters:,} parameters ({WEIGHTS}), trained with regard on {data}.\n\n"  # type: ignore[arg-type]
         f"Command: `regard train {recipe.name} {' '.join(map(str, paths))}`, step {last.step}, "
         f"seed {run.training.seed}.\n\n"
         f"Held-out scores at the last evaluation:\n\n{scores}\n\n"

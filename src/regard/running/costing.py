@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.errors import InputError
 from regard.evaluation.cost import Crossing, Growth, Measured, find_crossing, growth, measure
 from regard.evaluation.model_cost import Pairing, Row, model_cost, pairings
 from regard.inspection.curves import Curve, Panel, save_curves
@@ -31,17 +30,18 @@ class LayerCosts:
 def cost_of_layers(
     *, width: int, heads: int, kernel: int, longest: int, output: Path | None, note: Callable[[str], None]
 ) -> LayerCosts:
-    """Measure every kind at n = 32, 64, … up to the longest; with an output, draw it there."""
+    """Measure every kind at n = 32, 64, … and the longest; with an output, draw it there."""
     lengths = [SHORTEST]
-    while 2 * lengths[-1] <= longest:
+    while 2 * lengths[-1] < longest:
         lengths.append(2 * lengths[-1])
+    lengths.append(longest)
     found: list[Measured] = []
     for one in measure(lengths, width=width, heads=heads, kernel=kernel):
         if not any(one.length == before.length for before in found):
             note(f"n = {one.length:,}")
         found.append(one)
     note("where recurrence and self-attention cross")
-    crossing = find_crossing(width=width, heads=heads)
+    crossing = find_crossing(width=width, heads=heads, longest=longest)
     costs = LayerCosts(width, heads, kernel, found, growth(found), crossing, pairings())
     if output is not None:
         save_curves(_panels(costs), output)
@@ -70,10 +70,6 @@ def _panels(costs: LayerCosts) -> list[Panel]:
     ]
 
 
-def cost_of_model(folder: Path, *, batch: int, length: int) -> list[Row]:
-    """The costs of a model folder for a batch of pairs of this length a side."""
-    model = load(folder).model
-    try:
-        return model_cost(model, batch=batch, source=length, target=length)
-    except MemoryError as error:
-        raise InputError(f"--batch {batch} --length {length} do not fit into memory; give less") from error
+def cost_of_model(folder: Path, *, batch: int, source: int, target: int) -> list[Row]:
+    """The costs of a model folder for a batch of pairs of these lengths."""
+    return model_cost(load(folder).model, batch=batch, source=source, target=target)

@@ -19,9 +19,8 @@ from regard.generation import Strategy
 from regard.metrics.alignment import ErrorCounts, Link, count_errors, owned, pharaoh
 from regard.metrics.translation import Tally
 from regard.running import load
-from regard.running.test_sets import Item, data_of, placed, test_set
+from regard.running.test_sets import Item, data_of, placed, test_set, words_by_spaces
 from regard.running.translator import BATCH, Translator
-from regard.text.tokenizer import by_spaces
 
 CHUNK = 1024  # pairs in memory at a time
 LOGITS = 50_000_000  # numbers in memory at a time
@@ -187,7 +186,7 @@ def _links(translator: Translator, item: Item) -> frozenset[Link]:
     return placed(translator.align(source, target).links, _spaces(names, source), _spaces(names.target, target))
 
 
-def _spaces(names: Any, ids: list[int]) -> list[int]:
+def _spaces(names: Any, ids: list[int]) -> list[int | None]:
     """For each word of an Alignment the number of the word between spaces that it stands in."""
-    spaces = by_spaces(names.decode(ids))
+    spaces = words_by_spaces(names.decode(ids))
     return [spaces[number] for number in owned(names.words(ids))]

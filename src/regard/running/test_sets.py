@@ -12,7 +12,7 @@ from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, r
 from regard.errors import DataError
 from regard.files import read_json
 from regard.metrics.alignment import Link, parse_pharaoh
-from regard.text.tokenizer import by_spaces
+from regard.text.tokenizer import by_spaces, split_words
 from regard.worlds.passages import passages
 
 
@@ -77,12 +77,31 @@ def _heldout(paths: Sequence[str], config: DataConfig) -> Iterator[tuple[str, st
 
 def _of_the_world(config: DataConfig) -> Iterator[Item]:
     for pair in passages(config.heldout, most=config.joined, split="heldout"):
-        places = by_spaces(pair.source), by_spaces(pair.target)
-        yield Item(pair.source, pair.target, placed(pair.sure, *places), placed(pair.possible, *places))
+        source, target = words_by_spaces(pair.source), words_by_spaces(pair.target)
+        yield Item(pair.source, pair.target, placed(pair.sure, source, target), placed(pair.possible, source, target))
 
 
-def placed(links: Iterable[Link], source: Sequence[int], target: Sequence[int]) -> frozenset[Link]:
-    return frozenset((source[one], target[other]) for one, other in links)
+def words_by_spaces(text: str) -> list[int | None]:
+    """For each word the number of the word between spaces that it stands in; None for a mark that stands at a word.
+
+    A full stop at "house." is no word of its own there: its links would pass for the house's.
+    """
+    places, words = by_spaces(text), split_words(text)
+    lettered = {place for place, word in zip(places, words, strict=True) if _has_letters(word)}
+    return [
+        None if place in lettered and not _has_letters(word) else place
+        for place, word in zip(places, words, strict=True)
+    ]
+
+
+def _has_letters(word: str) -> bool:
+    return any(letter.isalnum() for letter in word)
+
+
+def placed(links: Iterable[Link], source: Sequence[int | None], target: Sequence[int | None]) -> frozenset[Link]:
+    """Links between words as links between words between spaces; what has no place there is left out."""
+    found = ((source[one], target[other]) for one, other in links)
+    return frozenset((one, other) for one, other in found if one is not None and other is not None)
 
 
 def _with_gold(pairs: Iterator[tuple[str, str]], gold: Path) -> Iterator[Item]:

@@ -72,7 +72,9 @@ class Translation:
         segments = () if batch.source_segments is None else (batch.source_segments, batch.target_segments)
         target = batch.target_in
         if model.training and self.config.own_words:
-            target = self._with_own_words(target, model(batch.source, target, *segments).detach())
+            with torch.no_grad():
+                first = model(batch.source, target, *segments)
+            target = self._with_own_words(target, first)
         logits = model(batch.source, target, *segments)
         return F.cross_entropy(
             logits.flatten(0, 1),
@@ -83,11 +85,11 @@ class Translation:
         )
 
     def _with_own_words(self, target: Tensor, logits: Tensor) -> Tensor:
-        """Scheduled sampling (Bengio 2015): some words before a word are what the model would have written there.
+        """Scheduled sampling (Bengio 2015) with one share throughout: some words are what the model would have written.
 
         All at once, from a first pass with the true words (Mihaylova & Martins 2019), so that no model need wait.
         """
-        logits[..., self.tokenizer.padding] = -torch.inf
+        logits[..., [self.tokenizer.padding, self.tokenizer.end]] = -torch.inf
         own = torch.cat([target[:, :1], logits.argmax(-1)[:, :-1]], dim=1)  # what is chosen at t stands before t + 1
         taken = (torch.rand(target.shape, device=target.device) < self.config.own_words) & (
             target != self.tokenizer.padding
