@@ -146,6 +146,6 @@ class Turned(torch.autograd.Function):
         return words.flatten(0, 1).index_select(0, index).view_as(words)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (index,) = ctx.saved_tensors
         return gradient.flatten(0, 1).index_select(0, index).view_as(gradient), None

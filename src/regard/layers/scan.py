@@ -54,7 +54,7 @@ class GRUScan(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         states, kept, weight = ctx.saved_tensors
         given = states.new_empty(*gradient.shape[:2], len(weight))
         hidden = torch.empty_like(given)
@@ -110,7 +110,7 @@ class AttendingScan(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, by_context: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor, by_context: Tensor) -> tuple[Tensor | None, ...]:
         states, contexts, weights, pairs, kept, value, weight, query, score, gates = ctx.saved_tensors
         given = states.new_empty(*gradient.shape[:2], len(weight))
         hidden = torch.empty_like(given)

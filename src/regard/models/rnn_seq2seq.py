@@ -104,7 +104,7 @@ class RNNTranslator(nn.Module):
         layer, contexts = self.bridge.write(first, given, states[0], kept)  # (T, B, P, D), (T, B, context)
         ends = [layer[-1]]
         for cell, begin in zip(self.decoder[1:], states[1:], strict=True):
-            layer = cell.run(cell.input(shown(layer)), begin)  # type: ignore[operator, union-attr]
+            layer = cell.run(cell.input(shown(layer)), begin)  # type: ignore[operator]
             ends.append(layer[-1])
         words = torch.cat([self.states(shown(layer).transpose(0, 1)), contexts.transpose(0, 1)], dim=-1)
         return self.embedding.logits(self.dropout(self.readout(words))), ends
@@ -202,8 +202,9 @@ class Attention(FixedContext):
         return self.key(memory)[:, None], memory[:, None], mask  # U h_i is the same at every step; (B, 1, S, D)
 
     def write(self, cell: Recurrence, given: Tensor, state: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
-        if isinstance(cell, GRU) and self._learns_plainly(state, kept):
-            return self._write_fast(cell, given, state, kept)
+        learning = torch.is_grad_enabled() and not self.weights.watched and len(state) == len(kept[0])
+        if learning and isinstance(cell, GRU) and isinstance(self.similarity, Additive):
+            return self._write_fast(cell, self.similarity, given, state, kept)
         states, contexts = [], []
         for word in given:
             context = self._look(shown(state), kept)
@@ -212,18 +213,15 @@ class Attention(FixedContext):
             contexts.append(context)
         return torch.stack(states), torch.stack(contexts)
 
-    def _learns_plainly(self, state: Tensor, kept: Kept) -> bool:
-        """Training with additive attention that nobody watches, a row a sentence."""
-        training = torch.is_grad_enabled() and not self.weights.watched
-        return training and isinstance(self.similarity, Additive) and len(state) == len(kept[0])
-
     def _look(self, state: Tensor, kept: Kept) -> Tensor:
         """c_t (B, D) for the states s_{t-1} (B, D)."""
         key, value, mask = kept
         query = self.query(state).view(len(key), 1, -1, key.shape[-1])  # (sentences, 1, beams, D)
         return attend(query, key, value, mask, similarity=self.similarity, tap=self.weights).flatten(0, 2)
 
-    def _write_fast(self, cell: GRU, given: Tensor, state: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
+    def _write_fast(
+        self, cell: GRU, similarity: Additive, given: Tensor, state: Tensor, kept: Kept
+    ) -> tuple[Tensor, Tensor]:
         """The same loop as one differentiable function."""
         key, value, mask = (part.squeeze(1) for part in kept)
         states, contexts = AttendingScan.apply(
@@ -236,7 +234,7 @@ class Attention(FixedContext):
             cell.hidden.bias,
             self.query.weight,
             self.query.bias,
-            self.similarity.score.weight.squeeze(0),
+            similarity.score.weight.squeeze(0),
             self.gates.weight,
         )
         return states.unsqueeze(2), contexts
