@@ -20,7 +20,7 @@ from regard.data.batches import PairBatch, collate_padded
 from regard.models.rnn_seq2seq import RNNConfig, RNNTranslator
 from side_by_side import report, speeds
 
-WIDTH, WORDS, ROWS, BATCHES = 256, 8000, 96, 4
+WIDTH, WORDS, ROWS = 256, 8000, 96
 LENGTHS = (8, 14, 20, 28)  # tokens a side, one batch each
 
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from regard.layers import masks
 from regard.layers.attention import SCALED_DOT, attend
+from regard.layers.beams import moved_sentences
 from regard.layers.convolution import GatedConvolution
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
@@ -127,10 +128,9 @@ class ConvState:
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
-        beams = len(self.first) // len(self.memory.key)
-        sentences = (rows if rows.dim() == 1 else rows[:, 0]) // beams
-        if not torch.equal(sentences, torch.arange(len(self.memory.key), device=rows.device)):
-            self.memory = Memory(*(part[sentences] for part in self.memory))
+        moved = moved_sentences(rows, len(self.first), len(self.memory.key))
+        if moved is not None:
+            self.memory = Memory(*(part[moved] for part in self.memory))
         rows = rows.flatten()
         self.first = self.first[rows]
         self.past = [before[rows] for before in self.past]

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.layers import masks
 from regard.layers.attention import SIMILARITIES, Additive, SimilarityName, attend
+from regard.layers.beams import moved_sentences
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
 from regard.layers.recurrent import CELLS, GRU, CellName, Reader, Recurrence, shown
@@ -133,11 +134,9 @@ class RNNState:
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
-        if self.kept:
-            beams = len(self.first) // len(self.kept[0])
-            sentences = (rows if rows.dim() == 1 else rows[:, 0]) // beams
-            if not torch.equal(sentences, torch.arange(len(self.kept[0]), device=rows.device)):
-                self.kept = tuple(part[sentences] for part in self.kept)
+        moved = moved_sentences(rows, len(self.first), len(self.kept[0])) if self.kept else None
+        if moved is not None:
+            self.kept = tuple(part[moved] for part in self.kept)
         rows = rows.flatten()
         self.first = self.first[rows]
         self.states = [state[rows] for state in self.states]

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.layers import masks
 from regard.layers.attention import KeysValues, MultiHeadAttention
+from regard.layers.beams import moved_sentences
 from regard.layers.cache import Cache
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
@@ -208,12 +209,10 @@ class TransformerState:
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
-        sentences = len(self.memory[0].key)
-        beams = len(self.first) // sentences
-        kept = (rows if rows.dim() == 1 else rows[:, 0]) // beams
-        if not torch.equal(kept, torch.arange(sentences, device=rows.device)):
-            self.memory = [KeysValues(key[kept], value[kept]) for key, value in self.memory]
-            self.memory_mask = None if self.memory_mask is None else self.memory_mask[kept]
+        moved = moved_sentences(rows, len(self.first), len(self.memory[0].key))
+        if moved is not None:
+            self.memory = [KeysValues(key[moved], value[moved]) for key, value in self.memory]
+            self.memory_mask = None if self.memory_mask is None else self.memory_mask[moved]
         rows = rows.flatten()
         self.first = self.first[rows]
         for cache in self.caches:
