@@ -8,11 +8,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 from regard.errors import ConfigError
 from regard.generation import Beam, Greedy, Sample, generate
-from regard.generation.beam import top
 from regard.generation.decode import Limits
+from regard.generation.ranking import in_columns, likeliest, log_total, top
 
 PADDING, END = 0, 2
 
@@ -189,3 +190,26 @@ def test_the_faster_top_is_topk(seed, count, chunks):
 def test_impossible_strategies_are_refused_when_they_are_made(make, message):
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+@pytest.mark.parametrize("words", [7, 1024, 5000, 8192])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_ranking_gives_the_same_in_rows_and_in_columns(words, rows):
+    torch.manual_seed(words)
+    values = torch.randn(rows, words)
+    values[:, words // 3] = -torch.inf
+    columns = values.t().contiguous().t()
+    assert in_columns(columns) == (rows > 1)
+    assert not in_columns(values)
+    for layout in (values, columns):
+        assert torch.equal(likeliest(layout), values.argmax(-1))
+        assert_close(log_total(layout), values.logsumexp(-1))
+        best, places = top(layout, 5)
+        assert torch.equal(best, values.topk(5).values)
+        assert torch.equal(values.gather(1, places), best)
+
+
+def test_of_two_words_alike_the_first_is_the_likeliest_in_either_layout():
+    values = torch.zeros(2, 3000)
+    values[:, [1500, 2999]] = 1.0
+    assert likeliest(values.t().contiguous().t()).tolist() == [1500, 1500]

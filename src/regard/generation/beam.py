@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.generation.decode import Generator, Hypothesis, Limits, allow
+from regard.generation.ranking import top
 
 
 def beam_search(
@@ -81,18 +82,6 @@ def best_continuations(logits: Tensor, normal: Tensor, totals: Tensor, count: in
     best, place = candidates.topk(min(count, candidates.shape[-1]), dim=-1)
     each = likely.shape[-1]
     return Continuations(best, place // each, tokens.view(sentences, -1).gather(1, place))
-
-
-def top(values: Tensor, count: int, chunk: int = 128) -> tuple[Tensor, Tensor]:
-    """`values.topk(count)` of long rows, faster: the best stand in the chunks with the highest maxima."""
-    length = values.shape[-1]
-    if length < 4 * chunk * count or length % chunk:
-        return values.topk(count, dim=-1)
-    chunks = values.unflatten(-1, (-1, chunk))  # (B, V / chunk, chunk)
-    which = chunks.amax(-1).topk(count, dim=-1).indices  # (B, count)
-    inside = chunks.gather(1, which[..., None].expand(-1, -1, chunk)).flatten(1)
-    best, place = inside.topk(count, dim=-1)
-    return best, which.gather(1, place // chunk) * chunk + place % chunk
 
 
 @dataclass

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from regard.generation.ranking import log_total
+
 
 class State(Protocol):
     """What a model carries from step to step."""
@@ -76,16 +78,11 @@ Choice = Callable[[Tensor, list[int]], Tensor]
 
 def allow(logits: Tensor, symbols: Any, limits: Limits, step: int) -> Tensor:
     """Give what may not be written -inf, in place: padding, and the end of a text too short; the log of the total."""
-    total = None if limits.renormalized else _log_total(logits)
+    total = None if limits.renormalized else log_total(logits)
     logits[:, symbols.padding] = -torch.inf
     if step < limits.shortest:
         logits[:, symbols.end] = -torch.inf
-    return _log_total(logits) if total is None else total
-
-
-def _log_total(logits: Tensor) -> Tensor:
-    """`logits.logsumexp(-1)`, a few rows at a time: what it needs in between stays in the processor's cache."""
-    return torch.cat([rows.logsumexp(-1) for rows in logits.split(8)])
+    return log_total(logits) if total is None else total
 
 
 def write(model: Generator, inputs: Any, limits: Limits, choose: Choice) -> list[list[Hypothesis]]:

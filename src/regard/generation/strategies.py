@@ -15,6 +15,7 @@ from torch import Tensor
 from regard.errors import ConfigError
 from regard.generation.beam import beam_search
 from regard.generation.decode import Generator, Hypothesis, Limits, write
+from regard.generation.ranking import likeliest
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Greedy:
     """The likeliest token at each step."""
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
-        return write(model, inputs, limits, lambda logits, numbers: logits.argmax(-1))
+        return write(model, inputs, limits, lambda logits, numbers: likeliest(logits))
 
 
 @dataclass(frozen=True)

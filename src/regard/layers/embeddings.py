@@ -7,7 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.layers.linear import linear
+from regard.layers.linear import in_columns, linear
+
+MANY = 512  # rows up to which W xᵀ is the faster way round
 
 
 class Embedding(nn.Module):
@@ -32,6 +34,9 @@ class Embedding(nn.Module):
         return F.embedding(ids, self.weight, self.padding) * self.scale
 
     def logits(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Logits (…, V) for words (…, D); those of a decoding step (B, D) come in columns, as they are fastest made."""
+        if words.dim() == 2 and len(words) <= MANY and not torch.is_grad_enabled() and words.device.type == "cpu":
+            return in_columns(words, self.weight, bias)
         return linear(words, _Pinned.apply(self.weight, self.padding), bias)
 
 

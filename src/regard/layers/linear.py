@@ -12,9 +12,13 @@ def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     rows = words.shape[:-1].numel()
     if rows > FEW or torch.is_grad_enabled() or words.device.type != "cpu":
         return F.linear(words, weight, bias)
-    columns = words.reshape(rows, -1).t()
-    found = weight @ columns if bias is None else torch.addmm(bias[:, None], weight, columns)
-    return found.t().contiguous().unflatten(0, words.shape[:-1])
+    return in_columns(words.reshape(rows, -1), weight, bias).contiguous().unflatten(0, words.shape[:-1])
+
+
+def in_columns(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """The same for rows (B, D), left as the product W xᵀ leaves it: (B, V) whose columns lie together in memory."""
+    columns = words.t()
+    return (weight @ columns if bias is None else torch.addmm(bias[:, None], weight, columns)).t()
 
 
 class Linear(nn.Linear):
