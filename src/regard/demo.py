@@ -46,7 +46,7 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
     if found is None:
         raise TrainingError("the translation is empty: trained for too few steps to show anything")
     console.print("\n[bold]Where it looked[/bold] (each row a word it wrote)")
-    console.print(terminal_heat_map(found.words, found.target_words, found.source_words))
+    console.print(terminal_heat_map(found.words, found.target_words, found.source_words), soft_wrap=True)
     picture = folder / PICTURE
     save_heat_map(found.words, found.target_words, found.source_words, picture)
     scores = score_folders([folder], [], [Greedy()])

@@ -34,7 +34,7 @@ def show_answer(answer: "Answer", alignment: bool) -> None:
         print(score + " ".join(translation.text.splitlines()))  # a line each, whatever it holds
         if alignment and translation.alignment is not None:
             found = translation.alignment
-            Console().print(terminal_heat_map(found.words, found.target_words, found.source_words))
+            Console().print(terminal_heat_map(found.words, found.target_words, found.source_words), soft_wrap=True)
 
 
 def show_scores(scores: dict[str, Any]) -> None:

@@ -122,6 +122,7 @@ def panels(standings: Sequence[Standing], remembered: Sequence[Remembered]) -> l
             title,
             {one.rung: _by_length(one, score) for one in standings},
             names,
+            shares=score == "exact_match",
         )
         for score, title in (("bleu", "BLEU"), ("exact_match", "exactly right"))
     ]
@@ -137,6 +138,7 @@ def panels(standings: Sequence[Standing], remembered: Sequence[Remembered]) -> l
                 )
                 for rung in dict.fromkeys(one.rung for one in remembered)
             },
+            shares=True,
         )
         for task in TASKS
         if remembered

@@ -38,6 +38,7 @@ class Panel:
     curves: Mapping[str, Curve]
     names: Sequence[str] = ()  # of the places across, where they are not numbers
     logarithmic: bool = False
+    shares: bool = False  # values from 0 to 1, shown as such
     marks: Mapping[str, float] = field(default_factory=dict)  # upright lines with a name
 
 
@@ -61,6 +62,8 @@ def save_curves(panels: Sequence[Panel], path: Path, columns: int = 3) -> None:
         if panel.logarithmic:
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
+        if panel.shares:
+            axes.set_ylim(-0.03, 1.05)
         if panel.names:
             axes.set_xticks(range(len(panel.names)), panel.names)
         for name, place in panel.marks.items():
