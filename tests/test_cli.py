@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,9 +42,19 @@ def test_other_settings_in_the_same_folder_are_refused(here, trained, tiny):
     assert "was begun with model.width=32, now it is 64" in last_line(done)
 
 
-def test_more_steps_go_on(command, trained, tiny, tmp_path):
-    import shutil
+def test_a_run_from_before_a_setting_was_there_had_its_default(here, trained, tiny, tmp_path):
+    folder = tmp_path / "older"
+    shutil.copytree(trained, folder)
+    written = json.loads((folder / "run.json").read_text())
+    del written["settings"]["data"]["joined"], written["settings"]["task"]["own_words"]
+    (folder / "run.json").write_text(json.dumps(written))
+    same = ("train", "translator", "-o", folder, "training.steps=60", "training.evaluate_every=15", *tiny)
+    assert "is trained already" in here(*same).stderr
+    (folder / "run.json").write_text(json.dumps(written))
+    assert "was begun with data.joined=1, now it is 2" in here(*same, "data.joined=2").stderr
 
+
+def test_more_steps_go_on(command, trained, tiny, tmp_path):
     folder = tmp_path / "longer"
     shutil.copytree(trained, folder)
     done = command("train", "translator", "-o", folder, "training.steps=62", *tiny, "--json")
