@@ -62,11 +62,18 @@ def _panels(costs: LayerCosts) -> list[Panel]:
         }
 
     return [
-        Panel("Multiply-adds by formula", "n", "", curves(LAYERS, lambda o: o.multiply_adds), (), True, marks),
-        Panel("Time of a layer", "n", "seconds", curves(LAYERS, lambda o: o.seconds), (), True),
-        Panel("Memory kept for the way back", "n", "bytes", curves(LAYERS, lambda o: o.kept_bytes), (), True),
-        Panel("Time of attention alone", "n", "seconds", curves(SCORES, lambda o: o.seconds), (), True),
-        Panel("Memory of attention alone", "n", "bytes", curves(SCORES, lambda o: o.kept_bytes), (), True),
+        Panel(
+            "Multiply-adds by formula",
+            "n",
+            "",
+            curves(LAYERS, lambda o: o.multiply_adds),
+            logarithmic=True,
+            marks=marks,
+        ),
+        Panel("Time of a layer", "n", "seconds", curves(LAYERS, lambda o: o.seconds), logarithmic=True),
+        Panel("Memory kept for the way back", "n", "bytes", curves(LAYERS, lambda o: o.kept_bytes), logarithmic=True),
+        Panel("Time of attention alone", "n", "seconds", curves(SCORES, lambda o: o.seconds), logarithmic=True),
+        Panel("Memory of attention alone", "n", "bytes", curves(SCORES, lambda o: o.kept_bytes), logarithmic=True),
     ]
 
 
