@@ -144,7 +144,7 @@ def test_a_power_is_fitted_where_the_curve_is_long():
 
 
 def test_measuring_gives_every_kind_at_every_length_and_its_growth():
-    found = list(measure([8, 16, 32], width=8, heads=2, kernel=3))
+    found = measure([8, 16, 32], width=8, heads=2, kernel=3)
     assert [(one.length, one.kind) for one in found] == [(n, kind.name) for n in (8, 16, 32) for kind in KINDS]
     assert all(isinstance(one, Measured) and one.seconds > 0 and one.kept_bytes > 0 for one in found)
     assert [one.kind for one in growth(found)] == [kind.name for kind in KINDS]
@@ -168,6 +168,6 @@ def test_a_crossing_is_between_two_lengths_or_on_one_side(monkeypatch):
 
 def test_a_matrix_too_large_is_not_written_out(monkeypatch):
     monkeypatch.setattr(cost, "LARGEST", 4 * 2 * 16**2)
-    found = list(measure([16, 32], width=8, heads=2, kernel=3))
+    found = measure([16, 32], width=8, heads=2, kernel=3)
     assert [one.length for one in found if one.kind == "scores, written out"] == [16]
     assert [one.length for one in found if one.kind == "self-attention"] == [16, 32]

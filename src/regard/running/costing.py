@@ -35,11 +35,7 @@ def cost_of_layers(
     while 2 * lengths[-1] < longest:
         lengths.append(2 * lengths[-1])
     lengths.append(longest)
-    found: list[Measured] = []
-    for one in measure(lengths, width=width, heads=heads, kernel=kernel):
-        if not any(one.length == before.length for before in found):
-            note(f"n = {one.length:,}")
-        found.append(one)
+    found = measure(lengths, width=width, heads=heads, kernel=kernel, note=note)
     note("where recurrence and self-attention cross")
     crossing = find_crossing(width=width, heads=heads, longest=longest)
     costs = LayerCosts(width, heads, kernel, found, growth(found), crossing, pairings())
