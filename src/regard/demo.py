@@ -11,7 +11,7 @@ from rich.console import Console
 from regard import recipes, runtime
 from regard.config import override
 from regard.errors import TrainingError
-from regard.generation import Greedy
+from regard.generation import Beam
 from regard.inspection.pictures import save_heat_map, terminal_heat_map
 from regard.progress import follow
 from regard.recipes.run import train_recipe
@@ -22,6 +22,7 @@ from regard.worlds.sentences import sentences
 LECTURE = "we are eating bread"
 MINUTES = 2.95  # on a slower machine the run is cut to this, its schedule with it
 PICTURE = "alignment.png"
+STRATEGY = Beam(4)
 
 
 def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
     translator = load(folder)
     unseen = [LECTURE, *(pair.source for pair in islice(sentences(6, start=100, split="heldout"), 6))]
     console.print("\n[bold]Sentences it never saw[/bold]")
-    answers = translator.run_all(unseen, alignment=True)
+    answers = translator.run_all(unseen, STRATEGY, alignment=True)
     for answer in answers:
         console.print(f"  {answer.source}\n    [green]{answer.text}[/green]")
     found = answers[0].alignment
@@ -49,15 +50,17 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
     console.print(terminal_heat_map(found.words, found.target_words, found.source_words), soft_wrap=True)
     picture = folder / PICTURE
     save_heat_map(found.words, found.target_words, found.source_words, picture)
-    scores = score_folders([folder], [], [Greedy()])
+    scores = score_folders([folder], [], [STRATEGY])
     console.print(
-        f"\nOn {scores['pairs']:,} held-out sentences: [bold]{scores['exact_match']:.1%}[/bold] exactly right, "
-        f"BLEU {scores['bleu']:.1f}, alignment error rate {scores['alignment_error_rate']:.3f}."
+        f"\nOn {scores['pairs']:,} held-out sentences, {STRATEGY.width} beams: "
+        f"[bold]{scores['exact_match']:.1%}[/bold] exactly right, "
+        f"BLEU {scores['bleu']:.1f}, alignment error rate {scores['alignment_error_rate']:.3f}.",
+        soft_wrap=True,
     )
     console.print(
         f"The picture is {picture}. Next:\n"
         f'  regard run {folder} "the red house is small" --alignment\n'
-        f"  regard evaluate {folder} --beam 4\n"
+        f"  regard check {folder}\n"
         f"  regard train translator your-pairs.tsv -o runs/mine"
     )
     return {
