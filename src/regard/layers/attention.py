@@ -103,8 +103,15 @@ def attend(
     square = causal and mask is None and queries == keys  # the kernel's own causal mode, which skips half the work
     if causal and queries > 1 and not square:
         mask = masks.both(mask, masks.causal(queries, keys, query.device))
-    scale = similarity.scale(query.shape[-1])
-    return F.scaled_dot_product_attention(query, key, value, mask, is_causal=square and queries > 1, scale=scale)
+    return F.scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        mask,
+        is_causal=square and queries > 1,
+        scale=similarity.scale(query.shape[-1]),
+        enable_gqa=query.dim() == 4 and query.shape[1] != key.shape[1],
+    )
 
 
 def attend_written_out(
@@ -120,6 +127,8 @@ def attend_written_out(
     """The same, step by step, with all that stands between."""
     if causal:
         mask = masks.both(mask, masks.causal(query.shape[-2], key.shape[-2], query.device))
+    if query.dim() == 4 and query.shape[1] != key.shape[1]:  # each key serves several queries' heads, side by side
+        key, value = (part.repeat_interleave(query.shape[1] // part.shape[1], dim=1) for part in (key, value))
     scores = similarity(query, key)
     scaled = scores * similarity.scale(query.shape[-1])
     masked = scaled if mask is None else scaled.masked_fill(~mask, -math.inf)
@@ -142,6 +151,15 @@ class KeysValues(NamedTuple):
 
     key: Tensor
     value: Tensor
+
+
+class Appendable(Protocol):
+    """What a cache is to attention: it takes the new keys and values and gives all of them."""
+
+    def append(self, new: KeysValues) -> KeysValues: ...
+
+
+Turn = Callable[[Tensor], Tensor]  # heads (B, H, T, K) turned by the angles of their places; see positions.Rotary
 
 
 class MultiHeadAttention(nn.Module):
@@ -177,3 +195,42 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, words: Tensor) -> Tensor:
         return words.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
+
+
+class SelfAttention(nn.Module):
+    """Each word looks back at the words up to itself, with H heads; what a language model is made of.
+
+    Queries, keys and values come from one matrix. With fewer `key_heads` than heads, several heads share a key and a
+    value (Ainslie 2023): the cache shrinks by that factor.
+    """
+
+    def __init__(
+        self, width: int, heads: int, *, key_heads: int | None = None, bias: bool = True, output_bias: bool = True
+    ) -> None:
+        super().__init__()
+        self.heads, self.key_heads = heads, key_heads or heads
+        assert width % heads == 0, f"width {width} does not divide into {heads} heads"
+        assert heads % self.key_heads == 0, f"{heads} heads do not divide into {self.key_heads} key heads"
+        self.head_width = width // heads
+        self.project = Linear(width, (heads + 2 * self.key_heads) * self.head_width, bias=bias)
+        self.output = Linear(width, width, bias=output_bias)
+        self.weights = Tap()
+
+    def forward(
+        self,
+        words: Tensor,
+        mask: Tensor | None = None,
+        *,
+        turn: Turn | None = None,
+        cache: Appendable | None = None,
+    ) -> Tensor:
+        """(B, T, D). `turn` tells queries and keys where they stand; a `cache` has what came before these words."""
+        heads = self.project(words).unflatten(-1, (-1, self.head_width)).transpose(1, 2)
+        query, key, value = heads.split([self.heads, self.key_heads, self.key_heads], dim=1)  # (B, H, T, K)
+        if turn is not None:
+            query, key = turn(query), turn(key)
+        seen = KeysValues(key, value)
+        if cache is not None:
+            seen = cache.append(seen)
+        found = attend(query, seen.key, seen.value, mask, causal=True, tap=self.weights)
+        return self.output(found.transpose(1, 2).flatten(2))

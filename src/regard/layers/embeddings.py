@@ -17,18 +17,19 @@ class Embedding(nn.Module):
 
     Rows start with deviation 1/√D. Scaled by √D they enter the model with variance 1, as the positions do; unscaled
     they give logits of variance 1 for words of variance 1. One table serves both ends (Vaswani 2017, 3.4). The row of
-    padding starts at zero and does not learn: it is no word.
+    padding, where there is one, starts at zero and does not learn: it is no word.
     """
 
-    def __init__(self, vocabulary: int, width: int, *, padding: int, scaled: bool = True) -> None:
+    def __init__(self, vocabulary: int, width: int, *, padding: int | None = None, scaled: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
         self.padding = padding
         self.scale = math.sqrt(width) if scaled else 1.0
         if not self.weight.is_meta:  # chance on the meta device loads torch's compiler, which takes two seconds
             nn.init.normal_(self.weight, std=width**-0.5)
-            with torch.no_grad():
-                self.weight[padding] = 0.0
+            if padding is not None:
+                with torch.no_grad():
+                    self.weight[padding] = 0.0
 
     def forward(self, ids: Tensor) -> Tensor:
         return F.embedding(ids, self.weight, self.padding) * self.scale
@@ -37,7 +38,7 @@ class Embedding(nn.Module):
         """Logits (…, V) for words (…, D); those of a decoding step (B, D) come in columns, as they are fastest made."""
         if words.dim() == 2 and len(words) <= MANY and not torch.is_grad_enabled() and words.device.type == "cpu":
             return in_columns(words, self.weight, bias)
-        return linear(words, _Pinned.apply(self.weight, self.padding), bias)
+        return linear(words, self.weight if self.padding is None else _Pinned.apply(self.weight, self.padding), bias)
 
 
 class _Pinned(torch.autograd.Function):

@@ -2,12 +2,15 @@
 
 A table gives one vector a position: sinusoidal (fixed, any length) or learned (as many as were trained). A join
 brings it to the words: added, as in the paper, or concatenated and projected, the more general form with more
-parameters that the lecture asks about.
+parameters that the lecture asks about. Rotary positions are no vectors: they turn queries and keys, so that a score
+depends on how far apart the two stand.
 """
 
 import math
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import InputError
@@ -61,13 +64,13 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.table = nn.Parameter(torch.empty(longest, width))
 
-    def forward(self, start: int, stop: int) -> Tensor:
-        """The vectors (T, D) of positions start..stop-1."""
+    def forward(self, start: int, stop: int, places: Tensor | None = None) -> Tensor:
+        """The vectors (T, D) of positions start..stop-1; or those (B, T, D) of `places`, all of them below stop."""
         if stop > len(self.table):
             raise InputError(
                 f"{stop} tokens, but this model learned positions for {len(self.table)}; shorten the input"
             )
-        return self.table[start:stop]
+        return self.table[start:stop] if places is None else F.embedding(places, self.table)
 
 
 class Added(nn.Module):
@@ -86,3 +89,53 @@ class Concatenated(nn.Module):
 
     def forward(self, words: Tensor, positions: Tensor) -> Tensor:
         return self.project(torch.cat([words, positions.expand_as(words)], dim=-1))
+
+
+class Stretch(NamedTuple):
+    """How Llama 3 reaches beyond the lengths it was first trained on: slow waves are slowed further, by `factor`.
+
+    Waves longer than `trained` / `low` are slowed in full, those shorter than `trained` / `high` not at all.
+    """
+
+    factor: float
+    low: float
+    high: float
+    trained: int
+
+
+class Rotary(nn.Module):
+    """Pairs (i, i + K/2) of a head's numbers, turned by place · base^(-2i/K) (Su 2021)."""
+
+    def __init__(self, head_width: int, base: float = 10_000.0, stretch: Stretch | None = None) -> None:
+        super().__init__()
+        assert head_width % 2 == 0, f"a head of {head_width} numbers has no pairs"
+        exponents = torch.arange(0, head_width, 2, device="cpu").float() / head_width
+        rates = 1.0 / base**exponents  # (K/2,)
+        # Not saved: it is a formula. Made on the CPU even when the model is built on the meta device.
+        self.register_buffer("rates", rates if stretch is None else stretched(rates, stretch), persistent=False)
+
+    def forward(self, places: Tensor) -> "Angles":
+        """The angles of places (T,) or (B, T), for all heads of all layers."""
+        rates: Tensor = self.rates  # type: ignore[assignment]
+        angles = places[..., None].float() * rates  # (…, T, K/2)
+        angles = angles.unsqueeze(-3)  # one for all heads
+        cosine, sine = angles.cos(), angles.sin()
+        return Angles(torch.cat([cosine, cosine], dim=-1), torch.cat([-sine, sine], dim=-1))
+
+
+class Angles(NamedTuple):
+    """cos, and sin with the sign of its half: (…, 1, T, K) each."""
+
+    cosine: Tensor
+    sine: Tensor
+
+    def turn(self, heads: Tensor) -> Tensor:
+        """Heads (B, H, T, K), each pair turned by the angle of its place."""
+        return heads * self.cosine + heads.roll(heads.shape[-1] // 2, dims=-1) * self.sine
+
+
+def stretched(rates: Tensor, stretch: Stretch) -> Tensor:
+    """Rates of turning with the slow ones slowed; between the two bounds, by straight mixing."""
+    turns = stretch.trained * rates / (2 * math.pi)  # within the lengths first trained on
+    share = ((turns - stretch.low) / (stretch.high - stretch.low)).clamp(0, 1)
+    return rates * (share + (1 - share) / stretch.factor)

@@ -6,6 +6,8 @@ from torch import nn
 
 from regard.config import Facts
 from regard.models.conv_seq2seq import ConvConfig, ConvTranslator
+from regard.models.gpt import GPT, GPTConfig
+from regard.models.llama import Llama, LlamaConfig
 from regard.models.rnn_seq2seq import RNNConfig, RNNTranslator
 from regard.models.transformer import Transformer, TransformerConfig
 
@@ -19,6 +21,8 @@ MODELS = {
     "rnn": Architecture(RNNConfig, RNNTranslator),
     "conv": Architecture(ConvConfig, ConvTranslator),
     "transformer": Architecture(TransformerConfig, Transformer),
+    "gpt": Architecture(GPTConfig, GPT),
+    "llama": Architecture(LlamaConfig, Llama),
 }
 
 

@@ -1,4 +1,4 @@
-"""What every model that writes shares with its tokenizer: how many ids there are, and three that are no words."""
+"""What every model that writes shares with its tokenizer: how many ids there are, and which of them are no words."""
 
 from typing import Self
 
@@ -41,3 +41,49 @@ class Writer(Facts):
         if self.symbols not in (Symbols(), symbols):
             raise ConfigError(f"model.symbols are the tokenizer's own ({symbols}); leave them out")
         return self.model_copy(update={"vocabulary": vocabulary, "symbols": symbols})
+
+
+class TextSymbols(Facts):
+    """Those of a language model: rows need no padding symbol, since their prompts say how long they are."""
+
+    padding: None = None
+    begin: int | None = Field(None, ge=0, description="stands before a text, where the model was trained so")
+    end: int | None = Field(None, ge=0, description="stands behind a text")
+
+
+class LanguageConfig(Facts):
+    """The facts of every language model."""
+
+    vocabulary: int = Field(
+        50_257, ge=2, description="ids the table has; a new tokenizer is trained to at most this size"
+    )
+    context: int = Field(1024, ge=1, description="the most tokens it sees at once")
+    symbols: TextSymbols = TextSymbols()
+
+    @model_validator(mode="after")
+    def _symbols_are_ids(self) -> Self:
+        for name in ("begin", "end"):
+            number = getattr(self.symbols, name)
+            if number is not None and number >= self.vocabulary:
+                raise ConfigError(f"model.symbols.{name}={number}, but there are only {self.vocabulary} ids")
+        return self
+
+    @property
+    def written(self) -> int:
+        """How many ids it chooses from when it writes."""
+        return self.vocabulary
+
+    def fitted(self, *, vocabulary: int, symbols: TextSymbols) -> Self:
+        """The same for one tokenizer."""
+        if self.symbols not in (TextSymbols(), symbols):
+            raise ConfigError(f"model.symbols are the tokenizer's own ({symbols}); leave them out")
+        return self.model_copy(update={"vocabulary": vocabulary, "symbols": symbols})
+
+
+def heads_fit(width: int, heads: int) -> None:
+    """ConfigError unless the width divides into the heads."""
+    if width % heads:
+        raise ConfigError(
+            f"model.width={width} does not divide into model.heads={heads}; "
+            f"try model.width={width - width % heads or heads}"
+        )

@@ -25,7 +25,7 @@ from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
 from regard.layers.tap import Tap
-from regard.models.symbols import Symbols, Writer
+from regard.models.symbols import Symbols, Writer, heads_fit
 
 
 class TransformerConfig(Writer):
@@ -50,11 +50,7 @@ class TransformerConfig(Writer):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.width % self.heads:
-            raise ConfigError(
-                f"model.width={self.width} does not divide into model.heads={self.heads}; "
-                f"try model.width={self.width - self.width % self.heads or self.heads}"
-            )
+        heads_fit(self.width, self.heads)
         return self
 
     @property

@@ -1,0 +1,142 @@
+"""GPT: the decoder half of the Transformer, alone, writing on from any text.
+
+Radford et al. 2019, "Language Models are Unsupervised Multitask Learners" (GPT-2). Each word looks back at the words
+before it and says which comes next; there is no source and no memory. It differs from the 2017 decoder in that the norm
+stands before each sublayer and once more at the end, in learned positions, and in GELU; from Llama, its modern
+relative, in nearly every leaf, but not in the wiring. Dropout stands on embedding plus position and on each sublayer's
+output; GPT-2's third one, on the attention weights, is left out: the fast kernel has none.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from regard.layers.attention import SelfAttention
+from regard.layers.cache import Cache
+from regard.layers.embeddings import Embedding
+from regard.layers.feed_forward import FeedForward
+from regard.layers.positions import LearnedPositions
+from regard.layers.prompts import PromptState, of_segments, segments_of, side_by_side
+from regard.layers.tap import Tap
+from regard.models.symbols import LanguageConfig, heads_fit
+
+
+class GPTConfig(LanguageConfig):
+    """What a GPT is made of; the defaults are those of the smallest GPT-2."""
+
+    width: int = Field(768, ge=1, description="D, the length of every word vector")
+    heads: int = Field(12, ge=1, description="H, attentions side by side")
+    layers: int = Field(12, ge=1)
+    feed_forward: int | None = Field(None, ge=1, description="inner width of the feed-forward network; none: 4 D")
+    activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = "gelu_tanh"
+    tied: bool = Field(True, description="the table of words is also the output layer")
+    dropout: float = Field(0.1, ge=0, lt=1)
+    epsilon: float = Field(1e-5, gt=0, description="of the norms")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        heads_fit(self.width, self.heads)
+        return self
+
+
+# As published (Radford 2019, table 2).
+SIZES = {
+    "gpt2": GPTConfig(),
+    "gpt2-medium": GPTConfig(width=1024, heads=16, layers=24),
+    "gpt2-large": GPTConfig(width=1280, heads=20, layers=36),
+    "gpt2-xl": GPTConfig(width=1600, heads=25, layers=48),
+}
+
+
+class GPT(nn.Module):
+    """`model(ids)` gives logits (B, T, V): at each place, for the token that comes next."""
+
+    alignment_taps: tuple[str, ...] = ()
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config.vocabulary, config.width, scaled=False)
+        self.positions = LearnedPositions(config.context, config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.width, eps=config.epsilon)
+        if not config.tied:
+            self.output = Embedding(config.vocabulary, config.width, scaled=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Deviation 0.02 everywhere; what a block adds is scaled by 1/√(2 layers), so that their sum does not grow."""
+        if self.embedding.weight.is_meta:  # weights come from elsewhere
+            return
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            elif parameter.dim() > 1:
+                adds = name.endswith(("attention.output.weight", "contract.weight"))
+                nn.init.normal_(parameter, std=0.02 / (2 * self.config.layers) ** 0.5 if adds else 0.02)
+
+    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
+        """Logits (B, T, V) for ids (B, T). With segments, a row may hold several texts that do not see each other."""
+        return self.logits(self.read(ids, segments))
+
+    def read(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
+        """The words (B, T, D) as they come out of the last norm: all but the output layer."""
+        places, mask = of_segments(segments)
+        return self._through(self._embed(ids, 0, places), mask)
+
+    def logits(self, words: Tensor) -> Tensor:
+        return self._output.logits(words)
+
+    @property
+    def table(self) -> Tensor:
+        """The matrix (V, D) of the output layer, for a loss that does not want all logits at once."""
+        return self._output.weight
+
+    def start(self, prompts: Sequence[Sequence[int]]) -> PromptState:
+        """Read the prompts, of any lengths, but for the last token of each, which `step` takes first."""
+        ids, blanks = side_by_side(prompts, self.embedding.weight.device)
+        state = PromptState(ids[:, -1], [Cache() for _ in self.blocks], blanks)
+        if ids.shape[1] > 1:
+            before = ids[:, :-1]
+            places, mask = of_segments(segments_of(blanks, before.shape[1]))
+            self._through(self._embed(before, 0, places), mask, state.caches)
+        return state
+
+    def step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
+        """Logits (B, V) for what follows one more token (B,) in every row."""
+        words = self._embed(tokens[:, None], state.length, state.place())
+        return self.logits(self._through(words, state.mask(), state.caches)[:, 0]), state
+
+    @property
+    def _output(self) -> Embedding:
+        return self.embedding if self.config.tied else self.output
+
+    def _embed(self, ids: Tensor, start: int, places: Tensor | None) -> Tensor:
+        stop = start + ids.shape[1]
+        return self.dropout(self.embedding(ids) + self.positions(start, stop, places))
+
+    def _through(self, words: Tensor, mask: Tensor | None, caches: list[Cache] | None = None) -> Tensor:
+        for number, block in enumerate(self.blocks):
+            words = block(words, mask, None if caches is None else caches[number])
+        return self.norm(words)
+
+
+class Block(nn.Module):
+    """Self-attention, then feed-forward, each behind its norm and added."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.norm_attention = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.attention = SelfAttention(config.width, config.heads)
+        self.norm_feed_forward = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.feed_forward = FeedForward(config.width, config.feed_forward or 4 * config.width, config.activation)
+        self.dropout = nn.Dropout(config.dropout)
+        self.words = Tap()
+
+    def forward(self, words: Tensor, mask: Tensor | None, cache: Cache | None = None) -> Tensor:
+        words = words + self.dropout(self.attention(self.norm_attention(words), mask, cache=cache))
+        words = words + self.dropout(self.feed_forward(self.norm_feed_forward(words)))
+        return self.words(words)

@@ -1,0 +1,177 @@
+"""Llama: GPT as it is built today.
+
+Touvron et al. 2023; SmolLM2 and Llama 3 are of this family. The wiring is GPT's, norm first; the leaves changed: rotary
+positions turn queries and keys instead of being added to the words, RMS norm leaves out the mean, the feed-forward
+network is gated, several heads share keys and values, and there are no biases (but for Qwen2's, on queries, keys and
+values).
+"""
+
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from regard.config import Facts
+from regard.errors import ConfigError
+from regard.layers.attention import SelfAttention, Turn
+from regard.layers.cache import Cache
+from regard.layers.embeddings import Embedding
+from regard.layers.feed_forward import GatedFeedForward
+from regard.layers.positions import Rotary, Stretch
+from regard.layers.prompts import PromptState, of_segments, segments_of, side_by_side
+from regard.layers.tap import Tap
+from regard.models.symbols import LanguageConfig, heads_fit
+
+
+class StretchConfig(Facts):
+    """See layers.positions.Stretch; the defaults are Llama 3.2's."""
+
+    factor: float = Field(32.0, ge=1)
+    low: float = Field(1.0, gt=0)
+    high: float = Field(4.0, gt=0)
+    trained: int = Field(8192, ge=1)
+
+
+class LlamaConfig(LanguageConfig):
+    """What a Llama is made of; the defaults are SmolLM2-135M's."""
+
+    vocabulary: int = Field(
+        49_152, ge=2, description="ids the table has; a new tokenizer is trained to at most this size"
+    )
+    context: int = Field(8192, ge=1, description="the most tokens it sees at once")
+    width: int = Field(576, ge=1, description="D, the length of every word vector")
+    heads: int = Field(9, ge=1, description="H, attentions side by side")
+    key_heads: int = Field(3, ge=1, description="heads of keys and values; each serves H / key_heads heads")
+    layers: int = Field(30, ge=1)
+    feed_forward: int = Field(1536, ge=1, description="inner width of the feed-forward network")
+    tied: bool = Field(True, description="the table of words is also the output layer")
+    bias: bool = Field(False, description="on queries, keys and values, as Qwen2 has it")
+    base: float = Field(100_000.0, gt=0, description="of the rotary angles: larger turns more slowly")
+    stretch: StretchConfig | None = Field(None, description="slows the slow angles further, as Llama 3 does")
+    epsilon: float = Field(1e-5, gt=0, description="of the norms")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        heads_fit(self.width, self.heads)
+        if self.heads % self.key_heads:
+            raise ConfigError(f"model.heads={self.heads} does not divide into model.key_heads={self.key_heads}")
+        if self.width // self.heads % 2:
+            raise ConfigError(
+                f"model.width={self.width} / model.heads={self.heads} is odd; rotary positions turn pairs of numbers"
+            )
+        return self
+
+
+# As published.
+SIZES = {
+    "smollm2-135m": LlamaConfig(),
+    "smollm2-360m": LlamaConfig(width=960, heads=15, key_heads=5, layers=32, feed_forward=2560),
+    "llama-3.2-1b": LlamaConfig(
+        vocabulary=128_256,
+        context=131_072,
+        width=2048,
+        heads=32,
+        key_heads=8,
+        layers=16,
+        feed_forward=8192,
+        base=500_000.0,
+        stretch=StretchConfig(),
+    ),
+}
+
+
+class Llama(nn.Module):
+    """`model(ids)` gives logits (B, T, V): at each place, for the token that comes next."""
+
+    alignment_taps: tuple[str, ...] = ()
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config.vocabulary, config.width, scaled=False)
+        stretch = None if config.stretch is None else Stretch(**config.stretch.model_dump())
+        self.positions = Rotary(config.width // config.heads, config.base, stretch)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm = nn.RMSNorm(config.width, eps=config.epsilon)
+        if not config.tied:
+            self.output = Embedding(config.vocabulary, config.width, scaled=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Deviation 0.02 everywhere; what a block adds is scaled by 1/√(2 layers), so that their sum does not grow."""
+        if self.embedding.weight.is_meta:  # weights come from elsewhere
+            return
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            elif parameter.dim() > 1:
+                adds = name.endswith(("attention.output.weight", "contract.weight"))
+                nn.init.normal_(parameter, std=0.02 / (2 * self.config.layers) ** 0.5 if adds else 0.02)
+
+    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
+        """Logits (B, T, V) for ids (B, T). With segments, a row may hold several texts that do not see each other."""
+        return self.logits(self.read(ids, segments))
+
+    def read(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
+        """The words (B, T, D) as they come out of the last norm: all but the output layer."""
+        places, mask = of_segments(segments)
+        return self._through(ids, 0, places, mask)
+
+    def logits(self, words: Tensor) -> Tensor:
+        return self._output.logits(words)
+
+    @property
+    def table(self) -> Tensor:
+        """The matrix (V, D) of the output layer, for a loss that does not want all logits at once."""
+        return self._output.weight
+
+    def start(self, prompts: Sequence[Sequence[int]]) -> PromptState:
+        """Read the prompts, of any lengths, but for the last token of each, which `step` takes first."""
+        ids, blanks = side_by_side(prompts, self.embedding.weight.device)
+        state = PromptState(ids[:, -1], [Cache() for _ in self.blocks], blanks)
+        if ids.shape[1] > 1:
+            before = ids[:, :-1]
+            places, mask = of_segments(segments_of(blanks, before.shape[1]))
+            self._through(before, 0, places, mask, state.caches)
+        return state
+
+    def step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
+        """Logits (B, V) for what follows one more token (B,) in every row."""
+        words = self._through(tokens[:, None], state.length, state.place(), state.mask(), state.caches)
+        return self.logits(words[:, 0]), state
+
+    @property
+    def _output(self) -> Embedding:
+        return self.embedding if self.config.tied else self.output
+
+    def _through(
+        self, ids: Tensor, start: int, places: Tensor | None, mask: Tensor | None, caches: list[Cache] | None = None
+    ) -> Tensor:
+        if places is None:
+            places = torch.arange(start, start + ids.shape[1], device=ids.device)
+        turn = self.positions(places).turn
+        words = self.embedding(ids)
+        for number, block in enumerate(self.blocks):
+            words = block(words, turn, mask, None if caches is None else caches[number])
+        return self.norm(words)
+
+
+class Block(nn.Module):
+    """Self-attention, then the gated feed-forward network, each behind its norm and added."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__()
+        self.norm_attention = nn.RMSNorm(config.width, eps=config.epsilon)
+        self.attention = SelfAttention(
+            config.width, config.heads, key_heads=config.key_heads, bias=config.bias, output_bias=False
+        )
+        self.norm_feed_forward = nn.RMSNorm(config.width, eps=config.epsilon)
+        self.feed_forward = GatedFeedForward(config.width, config.feed_forward)
+        self.words = Tap()
+
+    def forward(self, words: Tensor, turn: Turn, mask: Tensor | None, cache: Cache | None = None) -> Tensor:
+        words = words + self.attention(self.norm_attention(words), mask, turn=turn, cache=cache)
+        words = words + self.feed_forward(self.norm_feed_forward(words))
+        return self.words(words)
