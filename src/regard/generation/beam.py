@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.generation.decode import Generator, Hypothesis, Limits, allow
+from regard.generation.decode import Generator, Hypothesis, Limits, allow, ends_of
 from regard.generation.ranking import top
 
 
@@ -22,8 +22,10 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """For each sentence up to `width` hypotheses, the best first."""
     symbols = model.config.symbols
+    ends = ends_of(symbols, limits)
+    ending = torch.tensor(ends)
     state = model.start(inputs)
-    sentences = [Finished(width, length_penalty, symbols.end) for _ in state.first]
+    sentences = [Finished(width, length_penalty, ends) for _ in state.first]
     numbers = list(range(len(sentences)))  # which input each sentence of the batch is
     rows = torch.arange(len(numbers), device=state.first.device)[:, None].expand(-1, width)
     tokens = state.first.repeat_interleave(width)
@@ -49,7 +51,7 @@ def beam_search(
                 staying.append(place)
         if not staying:
             break
-        run_on = _first_running(best.tokens, symbols.end, width)  # (sentences, width) places among the candidates
+        run_on = _first_running(best.tokens, ending, width)  # (sentences, width) places among the candidates
         kept = torch.tensor(staying, device=tokens.device)
         rows = (best.beams.gather(1, run_on) + torch.arange(len(numbers), device=tokens.device)[:, None] * width)[kept]
         state.reorder(rows)
@@ -90,20 +92,20 @@ class Finished:
 
     width: int
     length_penalty: float
-    end: int
+    ends: list[int]
     found: list[Hypothesis] = field(default_factory=list)
 
     def take(self, totals: Tensor, texts: Tensor, *, cut: bool) -> None:
         """Keep those of the first `width` candidates that end here, or all of them where they are cut off."""
         for total, text in zip(totals[: self.width].tolist(), texts[: self.width].tolist(), strict=True):
-            ended = text[-1] == self.end
+            ended = text[-1] in self.ends
             if ended or cut:
                 self._keep(text[:-1] if ended else text, total, len(text), ended)
         self.found = self.ranked()[: self.width]
 
     def close(self, totals: Tensor, texts: Tensor) -> None:
         """Keep the first `width` candidates that run on, ranked as if the end stood behind them for nothing."""
-        running = (pair for pair in zip(totals.tolist(), texts.tolist(), strict=True) if pair[1][-1] != self.end)
+        running = (pair for pair in zip(totals.tolist(), texts.tolist(), strict=True) if pair[1][-1] not in self.ends)
         for total, text in islice(running, self.width):
             self._keep(text, total, len(text) + 1, False)
         self.found = self.ranked()[: self.width]
@@ -116,7 +118,7 @@ class Finished:
         """No running text, at its present length, would come among the finished ones."""
         if len(self.found) < self.width:
             return False
-        running = best.totals[place][best.tokens[place] != self.end]
+        running = best.totals[place][~torch.isin(best.tokens[place], torch.tensor(self.ends))]
         return len(running) == 0 or running[0].item() / length**self.length_penalty <= self.found[-1].score
 
     def ranked(self) -> list[Hypothesis]:
@@ -128,6 +130,6 @@ def _take(beams: Tensor, which: Tensor) -> Tensor:
     return beams.gather(1, which[..., None].expand(-1, -1, beams.shape[-1]))
 
 
-def _first_running(tokens: Tensor, end: int, width: int) -> Tensor:
+def _first_running(tokens: Tensor, ends: Tensor, width: int) -> Tensor:
     """The places of the first `width` candidates that do not end; stable, so that they stay ranked."""
-    return (tokens == end).long().argsort(dim=-1, stable=True)[:, :width]
+    return torch.isin(tokens, ends).long().argsort(dim=-1, stable=True)[:, :width]

@@ -4,8 +4,8 @@ A generator offers `state = model.start(inputs)` and `logits, state = model.step
 `first`, the tokens to step first, and `reorder(rows)`. Nothing else is asked, so every strategy serves every model.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
@@ -26,11 +26,14 @@ class State(Protocol):
 class Generator(Protocol):
     """A model that can write."""
 
-    config: Any  # its `symbols` name the end, and padding, which is never written
+    config: Any  # its `symbols` name the end, and padding, which is never written; None where there is none
 
     def start(self, inputs: Any) -> Any: ...
 
     def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]: ...
+
+
+Watch = Callable[[int, int, list[int]], bool]
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,9 @@ class Limits:
     `numbers[i]` is what the caller calls row i, where rows were sorted or split into batches; chance goes by it. A
     text that reaches its limit is cut off there; a beam ranks it as if it had ended for nothing where it is `closed`.
     Probabilities are the model's, which gives padding its share, or, `renormalized`, those of what may be written.
+
+    `ends` are tokens that end a text beside the model's own end. `prompts[i]` is what stands before the text of row i.
+    `watch(i, d, tokens)` sees the tokens of draw d of row i so far, after each; where it answers True the text ends.
     """
 
     longest: Sequence[int]
@@ -47,6 +53,9 @@ class Limits:
     numbers: Sequence[int] | None = None
     closed: bool = False
     renormalized: bool = False
+    ends: Collection[int] = ()
+    prompts: Sequence[Sequence[int]] | None = None
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True)
@@ -72,46 +81,80 @@ def generate(model: Generator, inputs: Any, strategy: Strategy, limits: Limits) 
     return strategy.search(model, inputs, limits)
 
 
-# Given logits (B, V) and, for each row, the number of its input: the next tokens (B,).
-Choice = Callable[[Tensor, list[int]], Tensor]
+# Given logits (B, V), the row each belongs to, and all that was said in each, prompts too: the next tokens (B,).
+Choice = Callable[[Tensor, list[int], list[list[int]]], Tensor]
+
+
+def ends_of(symbols: Any, limits: Limits) -> list[int]:
+    """The tokens that end a text."""
+    return sorted({*limits.ends} | ({symbols.end} if symbols.end is not None else set()))
 
 
 def allow(logits: Tensor, symbols: Any, limits: Limits, step: int) -> Tensor:
     """Give what may not be written -inf, in place: padding, and the end of a text too short; the log of the total."""
     total = None if limits.renormalized else log_total(logits)
-    logits[:, symbols.padding] = -torch.inf
+    if symbols.padding is not None:
+        logits[:, symbols.padding] = -torch.inf
     if step < limits.shortest:
-        logits[:, symbols.end] = -torch.inf
+        logits[:, ends_of(symbols, limits)] = -torch.inf
     return log_total(logits) if total is None else total
 
 
-def write(model: Generator, inputs: Any, limits: Limits, choose: Choice) -> list[list[Hypothesis]]:
-    """Write all rows side by side, a token each a step; a row that is done leaves the batch."""
+def write(model: Generator, inputs: Any, limits: Limits, choose: Choice, draws: int = 1) -> list[list[Hypothesis]]:
+    """Write all rows side by side, a token each a step, `draws` rows for each input; a row that is done leaves."""
     symbols = model.config.symbols
+    ends = set(ends_of(symbols, limits))
     state = model.start(inputs)
+    count = len(state.first)
+    if draws > 1:
+        state.reorder(torch.arange(count, device=state.first.device)[:, None].expand(-1, draws))
     tokens = state.first
-    texts: list[list[int]] = [[] for _ in tokens]
-    totals = [0.0] * len(tokens)
-    ended = [False] * len(tokens)
-    numbers = list(range(len(tokens)))  # which input each row of the batch belongs to
+    texts = [
+        _Text(row // draws, row % draws, list(limits.prompts[row // draws]) if limits.prompts else [])
+        for row in range(count * draws)
+    ]
+    rows = list(range(len(texts)))  # which text each row of the batch is
     step = 0
-    while numbers:
+    while rows:
         logits, state = model.step(tokens, state)
         total = allow(logits, symbols, limits, step)
-        tokens = choose(logits, numbers)
+        tokens = choose(logits, rows, [texts[row].said for row in rows])
         gains = logits.gather(1, tokens[:, None])[:, 0] - total
         staying = []
-        for row, (number, token, gain) in enumerate(zip(numbers, tokens.tolist(), gains.tolist(), strict=True)):
-            totals[number] += gain
-            ended[number] = token == symbols.end
-            if not ended[number]:
-                texts[number].append(token)
-                if len(texts[number]) < limits.longest[number]:
-                    staying.append(row)
-        if len(staying) < len(numbers):
-            rows = torch.tensor(staying, dtype=torch.long, device=tokens.device)
-            state.reorder(rows)
-            tokens = tokens[rows]
-            numbers = [numbers[row] for row in staying]
+        for place, (row, token, gain) in enumerate(zip(rows, tokens.tolist(), gains.tolist(), strict=True)):
+            if texts[row].goes_on(token, gain, ends, limits):
+                staying.append(place)
+        if len(staying) < len(rows):
+            kept = torch.tensor(staying, dtype=torch.long, device=tokens.device)
+            state.reorder(kept)
+            tokens = tokens[kept]
+            rows = [rows[place] for place in staying]
         step += 1
-    return [[Hypothesis(*found)] for found in zip(texts, totals, totals, ended, strict=True)]
+    found = [Hypothesis(text.tokens, text.total, text.total, text.ended) for text in texts]
+    several = [found[start : start + draws] for start in range(0, len(found), draws)]
+    return [sorted(each, key=lambda one: -one.score) for each in several]
+
+
+@dataclass
+class _Text:
+    """One text as it is written."""
+
+    row: int
+    draw: int
+    said: list[int]  # the prompt and the text
+    tokens: list[int] = field(default_factory=list)
+    total: float = 0.0
+    ended: bool = False
+
+    def goes_on(self, token: int, gain: float, ends: set[int], limits: Limits) -> bool:
+        """Take one more token; whether there may be another."""
+        self.total += gain
+        self.ended = token in ends
+        if self.ended:
+            return False
+        self.tokens.append(token)
+        self.said.append(token)
+        if limits.watch is not None and limits.watch(self.row, self.draw, self.tokens):
+            self.ended = True
+            return False
+        return len(self.tokens) < limits.longest[self.row]
