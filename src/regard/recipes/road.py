@@ -23,9 +23,10 @@ from regard.training.optimizer import Kind
 
 @dataclass(frozen=True)
 class Rung:
-    """One of the five: its models, within a tenth of the others' in parameters, and how it learns best.
+    """One of the five: its models, within a tenth of the others' in parameters, and what it learns with.
 
-    Optimizer and rate were chosen for each by short runs of 250 steps; all else is the same for all.
+    Optimizer and `world_rate` were found by a few short runs, not equally many for each; `pairs_rate` was not tried out
+    (docs/decisions/011-the-road.md). All else is the same for all.
     """
 
     on_world: Facts
