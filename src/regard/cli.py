@@ -307,7 +307,8 @@ def compare(
     The RNN that hands over its last state, with a fixed context, with attention; convolution; the Transformer. Writes
     a table (.txt, .json, .csv), a picture (.png, .svg) and report.html into the folder. What is trained there already
     is used as it is. Without DATA the built-in world is used, with passages of up to four sentences: about a quarter of
-    an hour a seed on two cores. Optimizer and rate are those each kind learns best with; all else is the same.
+    an hour a seed on two cores. Each kind has its own optimizer and rate, found by a few short runs on the world (for
+    DATA the rates were not tried out); all else is the same.
 
     Examples:
 

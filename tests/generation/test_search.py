@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from regard.errors import ConfigError
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation.decode import Limits
-from regard.generation.ranking import in_columns, likeliest, log_total, top
+from regard.generation.ranking import lies_in_columns, likeliest, log_total, top
 
 PADDING, END = 0, 2
 
@@ -199,8 +199,8 @@ def test_ranking_gives_the_same_in_rows_and_in_columns(words, rows):
     values = torch.randn(rows, words)
     values[:, words // 3] = -torch.inf
     columns = values.t().contiguous().t()
-    assert in_columns(columns) == (rows > 1)
-    assert not in_columns(values)
+    assert lies_in_columns(columns) == (rows > 1)
+    assert not lies_in_columns(values)
     for layout in (values, columns):
         assert torch.equal(likeliest(layout), values.argmax(-1))
         assert_close(log_total(layout), values.logsumexp(-1))

@@ -223,9 +223,13 @@ def test_settings_that_are_not_followed_are_named(shared, here, caplog):
     assert "repetition_penalty: not followed" in caplog.text
 
 
-def test_old_and_inert_keys_are_no_obstacle(shared):
-    edit_config(shared, extra_pos_embeddings=300, static_position_embeddings=True, num_labels=3, output_past=True)
-    regard.load(shared)
+def test_old_and_inert_keys_are_no_obstacle(pieces, tmp_path):
+    folder = make_folder(tmp_path / "old", pieces, **SHAPES["separate-relu"])  # writes something for most texts
+    texts = [pair.source for pair in sentences(6)]
+    wanted = [answer.text for answer in regard.load(folder).run_all(texts)]
+    assert len(set(wanted)) > 3, "translations that are all alike would show nothing"
+    edit_config(folder, extra_pos_embeddings=300, static_position_embeddings=True, num_labels=3, output_past=True)
+    assert [answer.text for answer in regard.load(folder).run_all(texts)] == wanted
 
 
 def test_a_half_precision_folder_with_position_tables(shared):

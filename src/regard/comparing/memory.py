@@ -22,7 +22,7 @@ from regard.training.optimizer import Kind, learning_rate, make_optimizers
 from regard.worlds.memory import BEGIN, END, PADDING, TASKS, VOCABULARY, MemoryTask, exercise
 
 ROWS = 48
-RATES: dict[Kind, float] = {"adamw": 5e-3, "muon": 1e-2}
+RATES: dict[Kind, float] = {"adamw": 5e-3, "muon": 1e-2}  # not tried out against others
 WARMUP = 30
 SYMBOLS = Symbols(padding=PADDING, begin=BEGIN, end=END)
 

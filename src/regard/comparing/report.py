@@ -196,9 +196,11 @@ svg {{ max-width: 100%; height: auto; }}
 <body>
 <h1>The road to attention</h1>
 <p>Translators of one size, trained on the same {standings[0].tokens:,} target tokens in {standings[0].steps:,} steps
-with {standings[0].seeds} seed(s), each with the optimizer and rate it learns best with, and scored on the same
-{scores["pairs"]:,} pairs that were held out (greedy; {html.escape(scores["bleu_signature"])}). Memory is what autograd
-keeps of {PAIRS} pairs of {TOKENS} tokens a side. Made with <code>{html.escape(command)}</code>.</p>
+with {standings[0].seeds} seed(s), each with an optimizer and rate of its own, and scored on the same
+{scores["pairs"]:,} pairs that were held out (greedy; {html.escape(scores["bleu_signature"])}). Unless you set them,
+optimizers and rates were found by a few short runs on the built-in world, fewest for the RNNs without attention; the
+rates for other pairs were not tried out. Memory is what autograd keeps of {PAIRS} pairs of {TOKENS} tokens a side.
+Made with <code>{html.escape(command)}</code>.</p>
 <figure role="img" aria-label="Scores by source length, and what was remembered; the numbers stand below">
 {svg}
 </figure>

@@ -33,6 +33,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from regard.evaluation.evaluate import evaluating
+from regard.evaluation.random_words import random_words
 from regard.generation import Beam, Greedy, generate
 from regard.generation.decode import Limits
 from regard.inspection.capture import watch
@@ -146,21 +147,15 @@ def random_source(subject: Subject, lengths: Sequence[int] = LENGTHS) -> Tensor:
     symbols = subject.symbols
     rows = torch.full((len(lengths), max(lengths) + 1), symbols.padding)
     for row, length in zip(rows, lengths, strict=True):
-        row[:length] = _words(subject.vocabulary, symbols, length)
+        row[:length] = random_words(subject.vocabulary, symbols, length)
         row[length] = symbols.end
     return rows
 
 
 def random_target(subject: Subject, rows: int = len(LENGTHS), length: int = TARGET) -> Tensor:
     """Random words behind the begin symbol."""
-    words = _words(subject.target_vocabulary, subject.symbols, rows * (length - 1)).view(rows, length - 1)
+    words = random_words(subject.target_vocabulary, subject.symbols, rows * (length - 1)).view(rows, length - 1)
     return torch.cat([torch.full((rows, 1), subject.symbols.begin), words], dim=1)
-
-
-def _words(vocabulary: int, symbols: Any, count: int) -> Tensor:
-    allowed = torch.ones(vocabulary)
-    allowed[[symbols.padding, symbols.begin, symbols.end]] = 0.0
-    return torch.multinomial(allowed, count, replacement=True)
 
 
 def _apart(found: Tensor, wanted: Tensor) -> float:

@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from regard.config import Facts
 from regard.errors import InputError
+from regard.evaluation.random_words import random_words
 from regard.inspection.capture import watch
 from regard.layers.cache import Cache
 from regard.layers.recurrent import CELLS
@@ -147,11 +148,7 @@ def _seconds(run: Callable[[], Any]) -> float:
 
 
 def _ids(model: Any, vocabulary: int, batch: int, length: int) -> Tensor:
-    """Random words, no symbols among them."""
-    symbols = model.config.symbols
-    allowed = torch.ones(vocabulary)
-    allowed[[symbols.padding, symbols.begin, symbols.end]] = 0.0
-    return torch.multinomial(allowed, batch * length, replacement=True).view(batch, length)
+    return random_words(vocabulary, model.config.symbols, batch * length).view(batch, length)
 
 
 def counted(model: Any, source: Tensor, target: Tensor) -> float:

@@ -13,14 +13,14 @@ CHUNK = 128  # words of which only the best is looked at first
 
 def log_total(logits: Tensor) -> Tensor:
     """`logits.logsumexp(-1)`."""
-    if in_columns(logits):
+    if lies_in_columns(logits):
         return torch.stack([piece.logsumexp(0) for piece in logits.t().split(PIECE)]).logsumexp(0)
     return torch.cat([rows.logsumexp(-1) for rows in logits.split(8)])
 
 
 def likeliest(logits: Tensor) -> Tensor:
     """`logits.argmax(-1)`."""
-    if not in_columns(logits):
+    if not lies_in_columns(logits):
         return logits.argmax(-1)
     columns = logits.t()  # (V, B)
     best = torch.stack([piece.amax(0) for piece in columns.split(PIECE)]).argmax(0)  # (B,) the piece it stands in
@@ -34,7 +34,7 @@ def top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     words = logits.shape[-1]
     if words < 4 * CHUNK * count or words % CHUNK:
         return logits.topk(count, dim=-1)
-    if in_columns(logits):
+    if lies_in_columns(logits):
         highest = logits.t().unflatten(0, (-1, CHUNK)).amax(1).t()  # (B, V / CHUNK)
     else:
         highest = logits.unflatten(-1, (-1, CHUNK)).amax(-1)
@@ -44,6 +44,6 @@ def top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return best, places.gather(1, place)
 
 
-def in_columns(logits: Tensor) -> bool:
+def lies_in_columns(logits: Tensor) -> bool:
     """The numbers of one word, of all rows, lie side by side."""
     return logits.shape[0] > 1 and logits.stride(0) == 1

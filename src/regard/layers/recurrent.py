@@ -6,6 +6,7 @@ keeps). Rows are padded at the end, so that no state of a word has seen padding;
 own last word.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any, Literal
 
 import torch
@@ -18,7 +19,7 @@ from regard.layers.tap import Tap
 CellName = Literal["gru", "lstm"]
 
 
-class Recurrence(nn.Module):
+class Recurrence(nn.Module, ABC):
     """What both cells share: the two maps, and the loop over the words."""
 
     parts: int
@@ -48,9 +49,9 @@ class Recurrence(nn.Module):
             states.append(state)
         return torch.stack(states)
 
+    @abstractmethod
     def step(self, given: Tensor, state: Tensor) -> Tensor:
         """The next state, from what the word gives (B, gates · D)."""
-        raise NotImplementedError
 
 
 class GRU(Recurrence):
