@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from regard.evaluation.model_cost import Row
     from regard.running.costing import LayerCosts
     from regard.running.translator import Answer
+    from regard.running.writer import Continued, Token
 
 
 def note(line: str) -> None:
@@ -49,6 +50,37 @@ def show_scores(scores: dict[str, Any]) -> None:
             print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
         elif name != "deviation":
             print(f"{name:<26}{value}")
+
+
+def show_continued(
+    found: "Continued", likely: "list[list[Token]] | None", *, title: str = "", before: str = ""
+) -> None:
+    """Every text written for a prompt, the best first, behind the prompt."""
+    if title:
+        print(f"# {title}")
+    for number, text in enumerate(found.texts):
+        if len(found.texts) > 1:
+            print(f"# {number + 1} of {len(found.texts)}: score {text.score:.3f}, {len(text.tokens)} tokens")
+        print(before + text.text)
+        for token in likely[number] if likely is not None else []:
+            print(f"  {token.log_probability:8.3f}  {token.text}")
+
+
+def continued_as_dict(found: "Continued", likely: "list[list[Token]] | None") -> dict[str, Any]:
+    texts = [
+        {
+            "text": text.text,
+            "tokens": text.tokens,
+            "score": text.score,
+            "log_probability": text.log_probability,
+            "ended": text.ended,
+            "forgot": text.forgot,
+        }
+        for text in found.texts
+    ]
+    for text, tokens in zip(texts, likely or [], strict=False):
+        text["log_probabilities"] = [[token.text, token.log_probability] for token in tokens]
+    return {"prompt": found.prompt, "texts": texts}
 
 
 def save_picture(answer: "Answer", path: Path) -> None:

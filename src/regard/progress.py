@@ -45,6 +45,10 @@ def _line(report: "Report") -> str:
         f"{report.tokens_per_second:,.0f} tokens/s",
         f"{_time(report.seconds_left)} left",
     ]
+    if report.utilization is not None:
+        parts.insert(2, f"{report.utilization:.0%} of the matrix limit")
+    if "bits_per_byte" in report.heldout:
+        parts.append(f"held-out loss {report.heldout['loss']:.3f}")
     if "exact_match" in report.heldout:
         parts.append(f"held-out exact {report.heldout['exact_match']:.1%}")
     if "bleu" in report.heldout:

@@ -4,6 +4,7 @@ import ctypes
 import os
 import platform
 import sys
+import time
 
 import torch
 
@@ -27,6 +28,18 @@ def _keep_memory() -> None:
     libc.mallopt(mmap_threshold, largest)
     libc.mallopt(trim_threshold, largest)
     libc.mallopt(top_pad, 64 * 2**20)
+
+
+def matrix_limit() -> float:
+    """FLOP/s that a large matrix product reaches here and now: the yardstick of a training step."""
+    size = 1024
+    one, other, product = (torch.zeros(size, size) for _ in range(3))
+    seconds = []
+    for _ in range(8):
+        begun = time.perf_counter()
+        torch.mm(one, other, out=product)
+        seconds.append(time.perf_counter() - begun)
+    return 2 * size**3 / sorted(seconds)[1]  # the fastest but one
 
 
 def seed_everything(*numbers: int) -> None:

@@ -17,11 +17,8 @@ class Task(Protocol):
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor: ...
 
-    def predict(self, model: Any, batch: Any, generate: Any) -> list[str]: ...
-
-    def references(self, batch: Any) -> list[str]: ...
-
-    def score(self, predictions: list[str], references: list[str]) -> dict[str, float]: ...
+    def measures(self, model: Any, loss: float, batches: Iterable[Any], generate: Any) -> dict[str, float]:
+        """What it says of a model beside the held-out loss; `generate` writes, where that is part of it."""
 
 
 @torch.inference_mode()
@@ -35,17 +32,12 @@ def heldout_loss(model: nn.Module, task: Task, batches: Iterable[Any]) -> float:
     return total / tokens if tokens else math.nan
 
 
-def free_running(
-    model: nn.Module, task: Task, batches: Iterable[Any], strategy: Strategy | None = None
+def measures(
+    model: nn.Module, task: Task, loss: float, batches: Iterable[Any], strategy: Strategy | None = None
 ) -> dict[str, float]:
-    """The task's scores of what the model writes on its own words."""
-    predictions: list[str] = []
-    references: list[str] = []
+    """The task's own scores, such as those of what the model writes on its own words."""
     with evaluating(model):
-        for batch in batches:
-            predictions += task.predict(model, batch, generator(strategy or Greedy()))
-            references += task.references(batch)
-    return task.score(predictions, references)
+        return task.measures(model, loss, batches, generator(strategy or Greedy()))
 
 
 def generator(strategy: Strategy, shortest: int = 0) -> Any:

@@ -87,6 +87,40 @@ class Subject:
         return getattr(self.module, name)
 
 
+class Continuing(Subject):
+    """A language model under the laws: the source is a prompt, the target the text behind it.
+
+    Padding and the end of a source are no ids of the model: they are taken away before it sees a row.
+    """
+
+    def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any) -> None:
+        begin = symbols.end if symbols.begin is None else symbols.begin
+        super().__init__(
+            module, vocabulary=vocabulary, symbols=SimpleNamespace(padding=-1, begin=begin or 0, end=-2)
+        )
+        self.config = SimpleNamespace(symbols=symbols)
+
+    @property
+    def ordered(self) -> bool:
+        """What may be seen grows from word to word, and so tells the order."""
+        return True
+
+    def logits(self, source: Tensor, target: Tensor) -> Tensor:
+        rows = [[*prompt, *text] for prompt, text in zip(self._prompts(source), target.tolist(), strict=True)]
+        ids = torch.full((len(rows), max(map(len, rows))), self.symbols.padding)
+        for line, row in zip(ids, rows, strict=True):
+            line[len(line) - len(row) :] = torch.tensor(row)
+        segments = (ids != self.symbols.padding).long()
+        return self.module(ids * segments, segments)[:, -target.shape[1] :]
+
+    def start(self, source: Tensor) -> Any:
+        """The begin symbol, which every target has first, is the last of the prompt."""
+        return self._own("start")([[*prompt, self.symbols.begin] for prompt in self._prompts(source)])
+
+    def _prompts(self, source: Tensor) -> list[list[int]]:
+        return [[word for word in row if word >= 0] for row in source.tolist()]
+
+
 class Missing(Exception):  # noqa: N818 - not an error: the law does not apply
     """What a law needs and the subject does not have."""
 
@@ -313,7 +347,7 @@ def _moved_by_permutation(subject: Subject) -> float:
 @contextmanager
 def _no_positions(subject: Subject) -> Iterator[None]:
     if subject.ordered:
-        raise Missing("recurrence and convolution know the order without positions")
+        raise Missing("it knows the order without positions, by recurrence, convolution or what it may see")
     if not subject.positions:
         raise Missing("it names no `positions`")
     hooks = [module.register_forward_hook(_zeros) for module in subject.positions]

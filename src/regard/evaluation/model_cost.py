@@ -14,78 +14,17 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from regard.config import Facts
 from regard.errors import InputError
+from regard.evaluation.formulas import FORMULAS, Formula
 from regard.evaluation.random_words import random_words
 from regard.inspection.capture import watch
 from regard.layers.cache import Cache
-from regard.layers.recurrent import CELLS
 from regard.layers.tap import taps
-from regard.models.conv_seq2seq import ConvConfig
-from regard.models.rnn_seq2seq import RNNConfig
+from regard.models.symbols import LanguageConfig
 from regard.models.transformer import Transformer, TransformerConfig
 
 BYTES = 4  # of a number in single precision
 LARGEST = 8e9  # bytes that a measurement may take
-
-
-@dataclass(frozen=True)
-class Formula:
-    """Numbers for one pair of N and M words."""
-
-    multiply_adds: float
-    attention_numbers: float  # weights of all layers and heads, where they are written out
-    state_numbers: float  # carried from step to step after M words
-
-
-def of_transformer(config: TransformerConfig, n: int, m: int) -> Formula:
-    d, f = config.width, config.feed_forward
-    encoders, decoders = config.layers, config.decoder_layers or config.layers
-    encoder = n * (4 * d * d + 2 * d * f) + 2 * n * n * d
-    decoder = m * (6 * d * d + 2 * d * f) + 2 * n * d * d + 2 * (m * m + n * m) * d
-    join = 2 * (n + m) * d * d if config.join == "concatenated" else 0
-    return Formula(
-        encoders * encoder + decoders * decoder + join + m * d * config.written,
-        config.heads * (encoders * n * n + decoders * (m * m + n * m)),
-        2 * decoders * (n + m) * d,
-    )
-
-
-def of_rnn(config: RNNConfig, n: int, m: int) -> Formula:
-    d, layers, cell = config.width, config.layers, CELLS[config.cell]
-    ways, each = (2, d // 2) if config.both_ways else (1, d)
-    reading = n * layers * ways * cell.gates * each * (d + each)
-    writing = m * layers * cell.gates * d * 2 * d
-    bridge, attention, context, kept = 0, 0, 0, 0
-    if config.bridge != "last_state":
-        context = d
-        bridge = layers * cell.parts * d * d + cell.gates * d * d  # the first states, and c into the gates, once
-        kept = d + cell.gates * d
-    if config.bridge == "attention":
-        similarity = m * n * d  # the same for a product of vectors and for the last layer of the MLP
-        bridge += (m - 1) * cell.gates * d * d + (n + m) * d * d + similarity + m * n * d
-        attention, kept = m * n, 2 * n * d
-    readout = m * (d + context) * d + m * d * config.vocabulary
-    return Formula(reading + writing + bridge + readout, attention, layers * cell.parts * d + kept)
-
-
-def of_conv(config: ConvConfig, n: int, m: int) -> Formula:
-    d, k = config.width, config.kernel
-    encoders, decoders = config.layers, config.decoder_layers or config.layers
-    encoder = n * 2 * k * d * d
-    decoder = m * (2 * k + 2) * d * d + 2 * m * n * d
-    return Formula(
-        encoders * encoder + decoders * decoder + m * d * d + m * d * config.vocabulary,
-        decoders * m * n,
-        decoders * (k - 1) * d + 2 * n * d,
-    )
-
-
-FORMULAS: dict[type[Facts], Callable[[Any, int, int], Formula]] = {
-    TransformerConfig: of_transformer,
-    RNNConfig: of_rnn,
-    ConvConfig: of_conv,
-}
 
 
 @dataclass(frozen=True)
@@ -105,12 +44,13 @@ def model_cost(model: Any, *, batch: int, source: int, target: int) -> list[Row]
     _check_room(formula, model.config, batch, target)
     sources = _ids(model, model.config.vocabulary, batch, source)
     targets = _ids(model, model.config.written, batch, target)
-    targets[:, 0] = model.config.symbols.begin
+    if not _continues(model):
+        targets[:, 0] = model.config.symbols.begin
     adds = counted(model, sources, targets)
     weights = _weights(model, sources, targets)
-    passing = _seconds(lambda: model(sources, targets))
-    reading = _seconds(lambda: model.start(sources))
-    state = model.start(sources)
+    passing = _seconds(lambda: _pass(model, sources, targets))
+    reading = _seconds(lambda: _start(model, sources, targets))
+    state = _start(model, sources, targets)
     begun = time.perf_counter()
     for tokens in targets.T:
         _, state = model.step(tokens, state)
@@ -130,6 +70,20 @@ def model_cost(model: Any, *, batch: int, source: int, target: int) -> list[Row]
         Row("a step of writing", "seconds", None, writing / target),
         Row("writing", "tokens/s", None, batch * target / writing),
     ]
+
+
+def _continues(model: Any) -> bool:
+    """A language model: its source, the prompt, and its target are one text."""
+    return isinstance(model.config, LanguageConfig)
+
+
+def _pass(model: Any, sources: Tensor, targets: Tensor) -> Tensor:
+    return model(torch.cat([sources, targets], dim=1)) if _continues(model) else model(sources, targets)
+
+
+def _start(model: Any, sources: Tensor, targets: Tensor) -> Any:
+    """After reading; the first target is what is stepped first."""
+    return model.start(torch.cat([sources, targets[:, :1]], dim=1).tolist() if _continues(model) else sources)
 
 
 def _check_room(formula: Formula, config: Any, batch: int, target: int) -> None:
@@ -171,10 +125,10 @@ def _attention_taps(model: Any) -> list[str]:
 def _watched(model: Any, attention: list[str], source: Tensor, target: Tensor) -> float:
     """Run with these taps watched; the bytes of what came by."""
     if not attention:
-        model(source, target)
+        _pass(model, source, target)
         return 0.0
     with watch(model, *attention) as seen:
-        model(source, target)
+        _pass(model, source, target)
     return float(sum(value.nbytes for values in seen.values() for value in values))
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # name -> the module whose RECIPE it is; modules are imported when they are asked for, so that a list needs no torch
 RECIPES = {
     "translator": "regard.recipes.translator",
+    "gpt": "regard.recipes.gpt",
+    "shakespeare-char": "regard.recipes.shakespeare_char",
+    "shakespeare-char-large": "regard.recipes.shakespeare_char_large",
     "rnn-translator": "regard.recipes.rnn_translator",
     "rnn-context-translator": "regard.recipes.rnn_context_translator",
     "rnn-attention-translator": "regard.recipes.rnn_attention_translator",

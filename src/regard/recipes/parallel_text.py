@@ -18,6 +18,7 @@ from regard.text.tokenizer import Tokenizer
 from regard.worlds.passages import passages
 from regard.worlds.sampling import Split
 
+WITHOUT_DATA = "the built-in world of English and Spanish sentences"
 SAMPLE = 2_000_000  # pairs that a tokenizer is trained on; more change nothing but the time
 
 Pairs = Iterator[tuple[str, str]]
@@ -25,13 +26,14 @@ Pairs = Iterator[tuple[str, str]]
 
 def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
     """The translation task on the user's files, or on the built-in world when there are none."""
-    corpus = FileCorpus(paths, run.data) if paths else WorldCorpus(run.data)
+    settings: DataConfig = run.data  # type: ignore[assignment]
+    corpus = FileCorpus(paths, settings) if paths else WorldCorpus(settings)
     vocabulary: int = run.model.vocabulary  # type: ignore[attr-defined]
     if tokenizer_file.exists():
         tokenizer = Tokenizer.load(tokenizer_file)
     else:
         texts = (side for pair in corpus.sample() for side in pair)
-        tokenizer = Tokenizer.train(texts, vocabulary, run.data.whole_words)
+        tokenizer = Tokenizer.train(texts, vocabulary, settings.whole_words)
         tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
         write_file(tokenizer_file, tokenizer.to_json().encode())
     data = ParallelText(

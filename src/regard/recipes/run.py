@@ -13,7 +13,6 @@ from torch import nn
 
 from regard.checkpoint import SETTINGS, TOKENIZER, WEIGHTS, model_files
 from regard.config import Facts, override
-from regard.data.pairs import DataConfig
 from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
 from regard.models import build, kind_of
@@ -38,7 +37,7 @@ class Run(Facts):
 
     model: SerializeAsAny[Facts]
     task: SerializeAsAny[Facts]
-    data: DataConfig
+    data: SerializeAsAny[Facts]
     training: TrainingConfig
 
 
@@ -53,15 +52,18 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Recipe:
-    """`settings(paths)` for these data files (none: the built-in world), and how to make the task of them."""
+    """`settings(paths)` for these data files (none: `without_data`), and how to make the task of them."""
 
     name: str
     settings: Callable[[Sequence[Path]], Run]
     prepare: Callable[[Run, Sequence[Path], Path], Prepared]  # the path is where the tokenizer is kept
+    without_data: str | None = None  # what it learns from where the user names no files; None: it needs some
 
 
 def train_recipe(recipe: Recipe, paths: Sequence[Path], assignments: Sequence[str], path: Path) -> Iterator[Report]:
     """Train a recipe into a folder, or go on there; yields the loop's reports. At the end it is a model folder."""
+    if not paths and recipe.without_data is None:
+        raise ConfigError(f"{recipe.name} needs data: regard train {recipe.name} FILE; `regard recipes {recipe.name}`")
     run = override(recipe.settings(paths), assignments)
     folder = RunFolder(path)
     with folder.locked():
@@ -140,7 +142,7 @@ def _is_finished(path: Path, folder: RunFolder, run: Run) -> bool:
 def _card(recipe: Recipe, run: Run, paths: Sequence[Path], model: nn.Module, last: Report) -> str:
     """What this model is, for whoever finds the folder."""
     parameters = sum(p.numel() for p in model.parameters())
-    data = ", ".join(path.name for path in paths) or "the built-in world of English and Spanish sentences"
+    data = ", ".join(path.name for path in paths) or recipe.without_data
     scores = "\n".join(f"- {name}: {value:.4f}" for name, value in last.heldout.items())
     return (
         f"# {recipe.name}\n\n"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from regard.errors import InputError, RegardError
-from regard.evaluation.laws import Finding, Subject, check
+from regard.evaluation.laws import Continuing, Finding, Subject, check
+from regard.models.symbols import LanguageConfig
 from regard.running import load
 
 
@@ -26,6 +27,8 @@ def check_model(model: Path) -> Iterator[Finding]:
 def _from_folder(folder: Path) -> Subject:
     found = load(folder).model
     config = found.config
+    if isinstance(config, LanguageConfig):
+        return Continuing(found, vocabulary=config.vocabulary, symbols=config.symbols)
     return Subject(found, vocabulary=config.vocabulary, target_vocabulary=config.written, symbols=config.symbols)
 
 

@@ -13,14 +13,16 @@ from typing import Any
 import torch
 
 from regard.data.batches import collate_padded
-from regard.errors import DataError, InputError
+from regard.errors import ConfigError, DataError, InputError
 from regard.files import replacing
 from regard.generation import Strategy
 from regard.metrics.alignment import ErrorCounts, Link, count_errors, owned, pharaoh
 from regard.metrics.translation import Tally
 from regard.running import load
 from regard.running.test_sets import Item, data_of, placed, test_set, words_by_spaces
+from regard.running.text_scoring import score_text
 from regard.running.translator import BATCH, Translator
+from regard.running.writer import Writer
 
 CHUNK = 1024  # pairs in memory at a time
 LOGITS = 50_000_000  # numbers in memory at a time
@@ -46,6 +48,11 @@ def score_folders(
         raise DataError(f"{', '.join(map(str, folders))} held out different data; name the test data for all of them")
     for folder in folders:
         translator = load(folder)
+        if isinstance(translator, Writer):
+            if gold or alignments or any(strategies):
+                raise ConfigError(f"{folder} is a language model: no --beam, --seeds, --gold or --alignments for it")
+            found.append(score_text(translator, folder, paths, most=most))
+            continue
         for strategy in strategies:
             tests = test_set(folder, paths, strict=bool(gold or alignments), gold=gold, most=most)
             scores = score(translator, tests.items, strategy, alignments)

@@ -1,7 +1,9 @@
 """What can be learned, one file a task: examples, batch, loss, prediction, score. A new task is one line here."""
 
+from regard.tasks.language_modeling import LanguageModeling
 from regard.tasks.translation import Translation
 
 TASKS = {
     "translation": Translation,
+    "language": LanguageModeling,
 }

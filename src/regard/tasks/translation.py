@@ -3,7 +3,7 @@
 Works with any model that answers `model(source, target)` with logits (B, T, V).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -113,6 +113,15 @@ class Translation:
     def longest(self, source: Tensor) -> list[int]:
         """How long each translation may get: twice the source and some; a row's neighbors do not matter."""
         return (2 * (source != self.tokenizer.padding).sum(1) + 10).tolist()
+
+    def measures(self, model: Any, loss: float, batches: Iterable[PairBatch], generate: Generate) -> dict[str, float]:
+        """Free-running scores of what the model writes for these batches, on its own words."""
+        predictions: list[str] = []
+        references: list[str] = []
+        for batch in batches:
+            predictions += self.predict(model, batch, generate)
+            references += self.references(batch)
+        return self.score(predictions, references)
 
     def predict(self, model: Any, batch: PairBatch, generate: Generate) -> list[str]:
         """The best translation of each source of a batch."""

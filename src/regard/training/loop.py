@@ -26,8 +26,9 @@ from regard.config import Facts
 from regard.data.batches import Position
 from regard.errors import TrainingError
 from regard.evaluation import evaluate as evaluation
+from regard.evaluation.formulas import training_flops
 from regard.files import Files
-from regard.runtime import seed_everything
+from regard.runtime import matrix_limit, seed_everything
 from regard.training.log import Log
 from regard.training.optimizer import (
     Kind,
@@ -39,6 +40,7 @@ from regard.training.optimizer import (
     set_rate,
 )
 from regard.training.run_folder import Progress, RunFolder, step_of
+from regard.training.scaling import scale
 
 
 class TrainingConfig(Facts):
@@ -46,22 +48,23 @@ class TrainingConfig(Facts):
 
     steps: int = Field(1000, ge=1, description="optimizer steps in all")
     minutes: float | None = Field(None, gt=0, description="end by then, the schedule following the clock")
-    batch_tokens: int = Field(
-        4096, ge=16, description="positions in a batch: rows x (source + target), padding counted"
-    )
+    batch_tokens: int = Field(4096, ge=16, description="positions in a batch: rows x length, padding counted")
     accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
     optimizer: Kind = "adamw"
     learning_rate: float = Field(1e-3, gt=0, description="the peak")
     warmup: int = Field(100, ge=0, description="steps up to the peak")
     schedule: Schedule = "inverse_sqrt"
+    decay: float = Field(0.2, gt=0, le=1, description="share of the run in which a wsd schedule falls to zero")
     weight_decay: float = Field(0.01, ge=0)
     clip: float = Field(1.0, gt=0, description="largest norm a gradient keeps")
     evaluate_every: int = Field(500, ge=1, description="steps between held-out evaluations")
-    evaluate_on: int = Field(200, ge=1, description="held-out examples decoded at each of them")
+    evaluate_on: int = Field(200, ge=1, description="held-out examples decoded at each of them, where a task decodes")
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
     keep: int = Field(2, ge=2, description="newest checkpoints that stay, beside the best")
     average: int = Field(1, ge=1, description="newest checkpoints whose mean is tried as the final model")
     patience: int | None = Field(None, ge=1, description="stop after so many evaluations without a better loss")
+    compiled: bool = Field(False, description="compile the blocks first: a minute of waiting, then a faster step")
+    recompute: bool = Field(False, description="keep no activations inside blocks: less memory, a third more time")
     seed: int = Field(1, ge=0)
 
 
@@ -80,6 +83,7 @@ class Report:
     step: int
     loss: float | None = None  # a token, smoothed as the task trains; None: no step was taken
     tokens_per_second: float = 0.0
+    utilization: float | None = None  # of the arithmetic a large matrix product reaches here; None: not known
     seconds_left: float = 0.0
     heldout: dict[str, float] = field(default_factory=dict)  # the newest evaluation
     note: str = ""  # something the user should read
@@ -99,9 +103,11 @@ def train(
     """
     optimizers = make_optimizers(model, kind=config.optimizer, weight_decay=config.weight_decay)
     progress, notes = _resume(folder, model, optimizers)
+    notes += scale(model, compiled=config.compiled, recompute=config.recompute)
     yield from (Report(progress.step, note=note) for note in notes)
     batches = task.training_batches(budget=config.batch_tokens, seed=config.seed, start=progress.position)
     clock = _Clock(progress)
+    limit = matrix_limit()
     heldout = progress.heldout
     model.train()
     with closing(Log(folder.path, progress.step)) as log, _stop_signals() as signals:
@@ -121,6 +127,8 @@ def train(
                 skipped_in_a_row=0 if good else progress.skipped_in_a_row + 1,
             )
             speed = clock.tokens_per_second(progress)
+            work = clock.flops_per_second(training_flops(model, [batch for _, batch in several]))
+            utilization = work / limit if work else None
             note = "" if good else f"step {step}: loss {loss}, gradient norm {norm}: skipped"
             ending = is_over(progress, config)
             evaluating = step % config.evaluate_every == 0 or ending
@@ -135,6 +143,8 @@ def train(
                     "learning_rate": rate,
                     "tokens_per_second": speed,
                 }
+                if utilization is not None:
+                    values["utilization"] = utilization
                 log.write(step, values if good else values | {"skipped": True})
             if progress.skipped_in_a_row == BAD_STEPS:
                 raise _left_the_road(folder, note)
@@ -142,17 +152,17 @@ def train(
             if evaluating or step % config.checkpoint_every == 0 or stopped:
                 tensors = optimizer_tensors(optimizers, model)
                 folder.save(files(), tensors, progress, keep=max(config.keep, config.average))
-            yield Report(step, loss, speed, clock.seconds_left(progress, config), heldout, note, stopped)
+            yield Report(step, loss, speed, utilization, clock.seconds_left(progress, config), heldout, note, stopped)
             if stopped:
                 return
     yield Report(progress.step, heldout=heldout, note=_finish(model, task, config, folder, progress))
 
 
 def evaluate(model: nn.Module, task: Task, config: TrainingConfig) -> dict[str, float]:
-    """Held-out loss over everything kept out, and the scores of what is written for the first of it."""
+    """Held-out loss over everything kept out, and the task's own scores, which may look at the first of it."""
     loss = evaluation.heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
     batches = task.heldout_batches(budget=config.batch_tokens, most=config.evaluate_on)
-    return {"loss": loss, **evaluation.free_running(model, task, batches)}
+    return {"loss": loss, **evaluation.measures(model, task, loss, batches)}
 
 
 def _resume(folder: RunFolder, model: nn.Module, optimizers: list[torch.optim.Optimizer]) -> tuple[Progress, list[str]]:
@@ -193,7 +203,14 @@ def _rate(step: int, config: TrainingConfig, seconds: float) -> float:
     total: float = config.steps
     if config.minutes is not None and seconds > 0:
         total = min(total, step * config.minutes * 60 / seconds)
-    return learning_rate(step, schedule=config.schedule, peak=config.learning_rate, warmup=config.warmup, total=total)
+    return learning_rate(
+        step,
+        schedule=config.schedule,
+        peak=config.learning_rate,
+        warmup=config.warmup,
+        total=total,
+        decay=config.decay,
+    )
 
 
 def is_over(progress: Progress, config: TrainingConfig) -> bool:
@@ -247,7 +264,8 @@ class _Clock:
         self._before = progress
         self._begun = self._lap = time.perf_counter()
         self._tokens = progress.tokens
-        self._speed = 0.0
+        self._took = 0.0  # seconds of the newest step
+        self._speed = self._flops = 0.0
 
     @property
     def seconds(self) -> float:
@@ -256,15 +274,26 @@ class _Clock:
     def tokens_per_second(self, progress: Progress) -> float:
         """Real target tokens a second, as a running mean; called once a step."""
         now = time.perf_counter()
-        speed = (progress.tokens - self._tokens) / (now - self._lap)
+        self._took = now - self._lap
+        speed = (progress.tokens - self._tokens) / self._took
         self._lap, self._tokens = now, progress.tokens
-        self._speed = 0.95 * self._speed + 0.05 * speed if self._speed else speed
+        self._speed = _running_mean(self._speed, speed)
         return self._speed
+
+    def flops_per_second(self, flops: float | None) -> float:
+        """The arithmetic of the newest step, given how much it did, as a running mean; 0: not known."""
+        if flops is not None:
+            self._flops = _running_mean(self._flops, flops / self._took)
+        return self._flops
 
     def seconds_left(self, progress: Progress, config: TrainingConfig) -> float:
         a_step = (self.seconds - self._before.seconds) / (progress.step - self._before.step)
         left = a_step * (config.steps - progress.step)
         return left if config.minutes is None else max(0.0, min(left, config.minutes * 60 - self.seconds))
+
+
+def _running_mean(mean: float, new: float) -> float:
+    return 0.95 * mean + 0.05 * new if mean else new
 
 
 @contextmanager

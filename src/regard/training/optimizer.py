@@ -11,18 +11,25 @@ from regard.training.muon import Muon
 
 Kind = Literal["adamw", "muon"]
 BESIDE_MUON = 0.5  # the rate of embeddings, norms and biases beside Muon's matrices, as a multiple of the run's
-Schedule = Literal["inverse_sqrt", "cosine", "linear", "constant"]
+Schedule = Literal["inverse_sqrt", "cosine", "linear", "constant", "wsd"]
 MEMORY = ("step", "exp_avg", "exp_avg_sq", "momentum")  # what either keeps of a parameter
 
 
-def learning_rate(step: int, *, schedule: Schedule, peak: float, warmup: int, total: float) -> float:
-    """The rate of a step, counted from 1: a straight rise to the peak over the warm-up, then the schedule."""
+def learning_rate(
+    step: int, *, schedule: Schedule, peak: float, warmup: int, total: float, decay: float = 0.2
+) -> float:
+    """The rate of a step, counted from 1: a straight rise to the peak over the warm-up, then the schedule.
+
+    "wsd" (warm-up, stable, decay) stays at the peak and falls straight to zero over the last share `decay` of the run.
+    """
     if step <= warmup:
         return peak * step / warmup
     if schedule == "inverse_sqrt":  # Vaswani 2017, 5.3, with the peak named instead of implied by the width
         return peak * math.sqrt(max(1, warmup) / step)
     if schedule == "constant":
         return peak
+    if schedule == "wsd":
+        return peak * min(1.0, max(0.0, total - step) / max(1.0, decay * total))
     share = min(1.0, (step - warmup) / max(1.0, total - warmup))
     return peak * (0.5 + 0.5 * math.cos(math.pi * share) if schedule == "cosine" else 1 - share)
 

@@ -1,0 +1,140 @@
+"""Commands that compare kinds of models: what they reach, what they cost."""
+
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.app import AsJson, app, split
+from regard.errors import ConfigError
+from regard.printing import note, print_json, show_costs, show_model_cost
+
+LAYER_DEFAULTS = {"width": 128, "heads": 4, "kernel": 3, "longest": 4096}
+
+
+@app.command()
+def compare(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[DATA]... [KEY=VALUE]...", help="Your pairs, then settings.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where runs and report go.", show_default="runs/compare")
+    ] = None,
+    rungs: Annotated[
+        str,
+        typer.Option(
+            help="Which: rnn,rnn-context,rnn-attention,conv,transformer; fewer, with commas.", show_default="all five"
+        ),
+    ] = "",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds; mean ± deviation.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="A short form: under ten minutes on two cores.")] = False,
+    memory: Annotated[bool, typer.Option(help="Also: what each kind can carry over how far.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """The ladder: five translators of one size on the same data, tokens and seeds, side by side.
+
+    The RNN that hands over its last state, with a fixed context, with attention; convolution; the Transformer. Writes
+    a table (.txt, .json, .csv), a picture (.png, .svg) and report.html into the folder. What is trained there already
+    is used as it is. Without DATA the built-in world is used, with passages of up to four sentences: about a quarter of
+    an hour a seed on two cores. Each kind has its own optimizer and rate, found by a few short runs on the world (for
+    DATA the rates were not tried out); all else is the same.
+
+    Examples:
+
+    `regard compare --quick`
+
+    `regard compare --seeds 3 -o runs/ladder`
+
+    `regard compare pairs.tsv.gz --rungs rnn,rnn-attention training.steps=3000`
+    """
+    from regard import runtime
+    from regard.comparing import Stopped, compare_rungs
+
+    paths, assignments = split(arguments or [])
+    chosen = [name.strip() for name in rungs.split(",") if name.strip()]
+    folder = folder or Path("runs/compare-quick" if quick else "runs/compare")
+    command = shlex.join(["regard", *sys.argv[1:]])
+    runtime.prepare()
+    try:
+        found = compare_rungs(
+            folder, paths, assignments, rungs=chosen, seeds=seeds, quick=quick, memory=memory, command=command
+        )
+    except Stopped as stopped:
+        note("stopped and saved; the same command goes on from there")
+        raise typer.Exit(128 + stopped.signal) from None
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        print(found.text)
+        note(f"wrote {', '.join(map(str, found.files))}")
+
+
+@app.command()
+def cost(
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL]", help="A model folder; none: a layer of each kind.")
+    ] = None,
+    width: Annotated[
+        int | None, typer.Option(min=2, help="Of the layers: d.", show_default=f"{LAYER_DEFAULTS['width']}")
+    ] = None,
+    heads: Annotated[
+        int | None, typer.Option(min=1, help="Of self-attention: h.", show_default=f"{LAYER_DEFAULTS['heads']}")
+    ] = None,
+    kernel: Annotated[
+        int | None,
+        typer.Option(min=2, help="Of a convolution: k, words in a window.", show_default=f"{LAYER_DEFAULTS['kernel']}"),
+    ] = None,
+    longest: Annotated[
+        int | None,
+        typer.Option(
+            min=128, max=32_768, help="n goes from 32 up to there.", show_default=f"{LAYER_DEFAULTS['longest']}"
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Of a MODEL: sentences side by side.", show_default="8")
+    ] = None,
+    source: Annotated[int | None, typer.Option(min=1, help="Of a MODEL: tokens read.", show_default="128")] = None,
+    target: Annotated[int | None, typer.Option(min=1, help="Of a MODEL: tokens written.", show_default="128")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The curves as .png, .svg or .pdf.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What recurrence, convolution and self-attention cost: the formula beside the measurement.
+
+    Without MODEL: time and memory of a layer of each kind over the length n, the fitted power of n beside the predicted
+    one, where recurrence and self-attention cross, and N² + M² + NM counted. With MODEL: parameters, multiply-adds,
+    attention matrices, and the memory that decoding keeps (the key-value cache).
+
+    Examples:
+
+    `regard cost -o cost.png`
+
+    `regard cost runs/demo --batch 32 --source 512 --target 512`
+    """
+    from regard import runtime
+    from regard.inspection.pictures import check_picture
+    from regard.running.costing import cost_of_layers, cost_of_model
+
+    of_layers = {"width": width, "heads": heads, "kernel": kernel, "longest": longest}
+    of_model = {"batch": batch, "source": source, "target": target}
+    for name, value in (of_layers | {"output": output} if model is not None else of_model).items():
+        if value is not None:
+            form = "of the layers, leave MODEL out" if model is not None else "of a MODEL, name one"
+            raise ConfigError(f"--{name} {value} is {form}")
+    if output is not None:
+        check_picture(output)
+    layers = LAYER_DEFAULTS | {name: value for name, value in of_layers.items() if value is not None}
+    if layers["width"] % layers["heads"]:
+        raise ConfigError(f"--width {layers['width']} does not divide into --heads {layers['heads']}")
+    runtime.prepare()
+    if model is not None:
+        rows = cost_of_model(model, batch=batch or 8, source=source or 128, target=target or 128)
+        print_json([asdict(row) for row in rows]) if as_json else show_model_cost(rows)
+        return
+    costs = cost_of_layers(**layers, output=output, note=note)
+    if as_json:
+        print_json(asdict(costs))
+    else:
+        show_costs(costs)

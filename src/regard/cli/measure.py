@@ -1,0 +1,118 @@
+"""Commands that measure a trained model."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli.app import AsJson, Beams, ModelFolder, app
+from regard.errors import ConfigError
+from regard.printing import note, print_json, show_scores
+
+if TYPE_CHECKING:
+    from regard.generation import Strategy
+
+
+@app.command()
+def evaluate(
+    model: ModelFolder,
+    data: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[MODEL]... [DATA]...", help="More folders; pairs, or none: what was held out."),
+    ] = None,
+    beam: Beams = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=2, help="Sample so many times instead; mean and deviation are shown.")
+    ] = None,
+    most: Annotated[int | None, typer.Option(min=1, help="Only the first so many pairs.")] = None,
+    gold: Annotated[Path | None, typer.Option(help="Gold word alignments of DATA, a line a pair: 0-0 1-2 2?3.")] = None,
+    alignments: Annotated[
+        Path | None, typer.Option(help="Write the model's word alignments there, in Pharaoh's format.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score a model: BLEU and chrF with their signatures, perplexity, exact match, by length, alignment error rate.
+
+    Teacher-forced, the model is given the true words before each word; the gap to the share of right tokens on its own
+    words is what its own mistakes cost it. Several models (one recipe, other seeds) give mean and standard deviation.
+    Alignments are between a source and its true translation.
+
+    Examples:
+
+    `regard evaluate runs/demo`
+
+    `regard evaluate runs/mine test.tsv --beam 4 --alignments test.pharaoh`
+
+    `regard evaluate runs/seed-1 runs/seed-2 runs/seed-3 test.tsv`
+    """
+    from regard import runtime
+    from regard.generation import Sample
+    from regard.running.scoring import score_folders
+
+    if seeds is not None and beam is not None:
+        raise ConfigError(f"--seeds {seeds} samples, --beam {beam} searches; give one")
+    runtime.prepare()
+    folders = [model, *(path for path in data or [] if path.is_dir())]
+    paths = [path for path in data or [] if not path.is_dir()]
+    strategies = [_searching(beam)] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
+    if alignments is not None and len(folders) * len(strategies) > 1:
+        raise ConfigError(f"--alignments {alignments} is of one model and no --seeds")
+    scores = score_folders(folders, paths, strategies, most=most, gold=gold, alignments=alignments)
+    if as_json:
+        print_json(scores)
+    else:
+        show_scores(scores)
+
+
+@app.command()
+def check(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A model folder, or a .py file whose subject() gives a Subject.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Hold a model against the laws: causality, padding, batch = single, cached = uncached, and so on.
+
+    Prints the largest deviation each law found, and exits with 1 when one is broken. A module of your own needs ten
+    lines around it; `python -c "import regard.evaluation.laws as l; help(l)"` shows them.
+
+    Examples:
+
+    `regard check runs/demo`
+
+    `regard check mine.py`
+    """
+    from regard import runtime
+    from regard.running.checking import check_model
+
+    runtime.prepare()
+    findings = []
+    for finding in check_model(model):
+        findings.append(finding)
+        if not as_json:
+            print(finding, flush=True)
+    broken = [finding.law.name for finding in findings if finding.holds is False]
+    if as_json:
+        print_json(
+            [
+                {
+                    "law": finding.law.name,
+                    "holds": finding.holds,
+                    "deviation": finding.deviation if math.isfinite(finding.deviation or 0) else str(finding.deviation),
+                    "bound": finding.law.bound,
+                    "at_least": finding.law.at_least,
+                    "why": finding.why,
+                }
+                for finding in findings
+            ]
+        )
+    if broken:
+        note(f"broken: {', '.join(broken)}")
+        raise typer.Exit(1)
+
+
+def _searching(beam: int | None) -> "Strategy | None":
+    from regard.generation import Beam, Greedy
+
+    return None if beam is None else Greedy() if beam == 1 else Beam(beam)

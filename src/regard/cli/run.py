@@ -1,0 +1,286 @@
+"""The command that runs a model on texts."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app
+from regard.errors import ConfigError, InputError
+from regard.printing import (
+    answer_as_dict,
+    continued_as_dict,
+    note,
+    print_json,
+    save_picture,
+    show_answer,
+    show_continued,
+)
+
+if TYPE_CHECKING:
+    from regard.generation import Strategy
+    from regard.running.translator import Translator
+    from regard.running.writer import Writer
+
+SEARCH, CHANCE, TEXT, PAIR = "Searching", "Drawing by chance", "Language models", "Translators"
+
+
+@app.command()
+def run(
+    model: ModelFolder,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[INPUT]...", help="Texts; none: lines of stdin; -: all of stdin as one text."),
+    ] = None,
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="The likeliest token, always.", rich_help_panel=SEARCH)
+    ] = False,
+    beam: Beams = None,
+    length_penalty: Annotated[
+        float | None,
+        typer.Option(
+            help="With --beam: rank by log probability / length ** this.",
+            show_default="the model's own: 1",
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
+    n_best: Annotated[int, typer.Option(help="How many of the beam to show.", rich_help_panel=SEARCH)] = 1,
+    repetition_penalty: Annotated[
+        float | None,
+        typer.Option(help="Above 1: what was said before becomes less likely.", rich_help_panel=SEARCH),
+    ] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw by chance.", rich_help_panel=CHANCE)] = False,
+    temperature: Annotated[
+        float | None, typer.Option(help="Below 1 sharper, above 1 flatter.", rich_help_panel=CHANCE)
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(help="Only the k likeliest.", rich_help_panel=CHANCE)] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="Only the likeliest that make up this share.", rich_help_panel=CHANCE)
+    ] = None,
+    min_p: Annotated[
+        float | None,
+        typer.Option(help="Only what is this share as likely as the likeliest.", rich_help_panel=CHANCE),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed, the same text.", rich_help_panel=CHANCE, show_default="0")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Draw so many texts and show them all, ranked.", rich_help_panel=CHANCE)
+    ] = None,
+    best_by: Annotated[
+        str | None,
+        typer.Option(
+            help="With --samples, rank by: likelihood, mean (a token) or consistency (what most of them say).",
+            rich_help_panel=CHANCE,
+            show_default="likelihood",
+        ),
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option(min=1, help="New tokens at most.", rich_help_panel=TEXT, show_default="200")
+    ] = None,
+    stop: Annotated[
+        list[str] | None, typer.Option(help="Stop at this text; may be given again.", rich_help_panel=TEXT)
+    ] = None,
+    truncate: Annotated[
+        str | None,
+        typer.Option(help="left: let go of the beginning of a prompt that is too long.", rich_help_panel=TEXT),
+    ] = None,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="INPUT is a message to answer.", rich_help_panel=TEXT)
+    ] = False,
+    log_probabilities: Annotated[
+        bool, typer.Option("--log-probabilities", help="Show how likely each token was.", rich_help_panel=TEXT)
+    ] = False,
+    alignment: Annotated[
+        bool, typer.Option("--alignment", "-a", help="Show where each word looked.", rich_help_panel=PAIR)
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The alignment as .png, .svg or .pdf.", rich_help_panel=PAIR),
+    ] = None,
+    precision: Precision = "float32",
+    as_json: AsJson = False,
+) -> None:
+    """Run a model on texts: a translator translates them, a language model writes on from them.
+
+    A language model trained here draws by chance (temperature 0.8, top-p 0.95); one from elsewhere, and a translator,
+    take the likeliest token where nothing is said.
+
+    Examples:
+
+    `regard run runs/demo "we are eating bread" --alignment`
+
+    `regard run runs/demo < sentences.txt > translations.txt`
+
+    `regard run path/to/opus-mt-en-es "The agreement was signed in August." --beam 4`
+
+    `regard run runs/novel "Once upon a time" --samples 10 --best-by mean`
+
+    `regard run path/to/gpt2 "In a shocking finding," --temperature 0.7 --tokens 100 --stop "."`
+
+    `regard run SmolLM2-135M-Instruct.Q4_1.gguf --chat "What is attention?" --precision int8`
+    """
+    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
+    given = {name: value for name, value in drawing.items() if value is not None}
+    if samples is not None:
+        given["draws"] = samples
+    _check_choice(greedy, beam, n_best, length_penalty, sample, given)
+    if best_by not in (None, "likelihood", "mean", "consistency"):
+        raise ConfigError(f"--best-by {best_by}: wanted likelihood, mean or consistency")
+    if truncate not in (None, "left"):
+        raise ConfigError(f"--truncate {truncate}: wanted left")
+    texts = _inputs(inputs)
+    import regard
+    from regard import runtime
+    from regard.inspection.pictures import check_picture
+    from regard.running.translator import Translator
+
+    if output is not None:
+        check_picture(output)
+        if len(texts) != 1:
+            raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
+    runtime.prepare()
+    runner = regard.load(model, precision=precision)
+    strategy = _strategy(runner.strategy, greedy, beam, length_penalty, n_best, sample, given, repetition_penalty)
+    writing = {"tokens": tokens, "stop": stop, "truncate": truncate and True, "best_by": best_by}
+    options: dict[str, Any] = {name: value for name, value in writing.items() if value is not None}
+    if isinstance(runner, Translator):
+        others = {**options, "samples": samples, "chat": chat, "log-probabilities": log_probabilities}
+        _refuse(others, f"{model}, which translates")
+        _translate(runner, texts, strategy, alignment, output, as_json)
+    else:
+        _refuse({"alignment": alignment, "output": output}, f"{model}, a language model")
+        _write_on(runner, texts, strategy, options, chat, log_probabilities, as_json)
+
+
+def _translate(
+    runner: "Translator",
+    texts: list[str],
+    strategy: "Strategy | None",
+    alignment: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    answers = iter(runner.run_all([text for text in texts if text], strategy, alignment=alignment or bool(output)))
+    for text in texts:
+        answer = next(answers) if text else None
+        if answer is None:  # an empty line stays one, so that output goes line by line with input
+            print(json.dumps({"source": "", "translations": []}) if as_json else "")
+        elif as_json:
+            print_json(answer_as_dict(answer))
+        else:
+            show_answer(answer, alignment)
+        if answer is not None and output is not None:
+            save_picture(answer, output)
+
+
+def _write_on(
+    runner: "Writer",
+    prompts: list[str],
+    strategy: "Strategy | None",
+    options: dict[str, Any],
+    chat: bool,
+    log_probabilities: bool,
+    as_json: bool,
+) -> None:
+    from regard.generation import Beam
+
+    chosen = strategy or runner.strategy
+    alone = len(prompts) == 1 and getattr(chosen, "draws", 1) == 1 and not isinstance(chosen, Beam)
+    telling = alone and not as_json and not log_probabilities
+    if telling:
+        options = {**options, "tell": lambda text: print(text, end="", flush=True)}
+        if not chat:
+            print(prompts[0], end="", flush=True)
+    if chat:
+        found = [runner.chat([{"role": "user", "content": prompt}], strategy, **options) for prompt in prompts]
+    else:
+        found = runner.run_all(prompts, strategy, **options)
+    for number, (prompt, one) in enumerate(zip(prompts, found, strict=True)):
+        likely = [runner.log_probabilities(one.ids, text.tokens) for text in one.texts] if log_probabilities else None
+        if as_json:
+            print_json(continued_as_dict(one, likely))
+        elif telling:
+            print()
+        else:
+            title = f"prompt {number + 1}" if len(found) > 1 else ""
+            show_continued(one, likely, title=title, before="" if chat else prompt)
+    if any(text.forgot for one in found for text in one.texts):
+        note(f"a text outgrew the context of {runner.context} tokens: its beginning was out of sight at its end")
+
+
+def _refuse(options: dict[str, Any], model: str) -> None:
+    for name, value in options.items():
+        if value:
+            raise ConfigError(f"--{name.replace('_', '-')} is not for {model}; leave it out")
+
+
+def _inputs(inputs: list[str] | None) -> list[str]:
+    if inputs == ["-"]:
+        text = _stdin()
+        return [text.removesuffix("\n")]
+    if inputs:
+        for text in inputs:
+            if not text.strip():
+                raise InputError(f"{text!r} has no words; wanted a text")
+        return inputs
+    if sys.stdin.isatty():
+        raise InputError('nothing to run on; give a text: regard run MODEL "a text", or lines on standard input')
+    lines = [line.strip() for line in _stdin().splitlines()]
+    if not any(lines):
+        raise InputError("standard input is empty; wanted one text a line")
+    return lines
+
+
+def _stdin() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise InputError(f"standard input is not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def _check_choice(
+    greedy: bool, beam: int | None, n_best: int, length_penalty: float | None, sample: bool, given: dict[str, Any]
+) -> None:
+    """There is one way to choose."""
+    drawn = sample or bool(given)
+    name = "--sample" if sample else f"--{next(iter(given), '').replace('_', '-').replace('draws', 'samples')}"
+    if drawn and beam not in (None, 1):
+        raise ConfigError(f"{name} draws by chance and --beam {beam} searches: two ways to choose; give one")
+    if drawn and n_best != 1:
+        raise ConfigError(f"--n-best {n_best} is of a beam; for several texts drawn by chance: --samples {n_best}")
+    if greedy and (drawn or beam not in (None, 1)):
+        raise ConfigError(f"--greedy and {name if drawn else f'--beam {beam}'} are two ways to choose; give one")
+    if beam is None and (length_penalty, n_best) != (None, 1):
+        raise ConfigError("--length-penalty and --n-best belong to --beam; add it")
+
+
+def _strategy(
+    own: "Strategy",
+    greedy: bool,
+    beam: int | None,
+    length_penalty: float | None,
+    n_best: int,
+    sample: bool,
+    given: dict[str, Any],
+    penalty: float | None,
+) -> "Strategy":
+    """What the options ask for, on top of what the model does by itself."""
+    from regard.generation import Beam, Greedy, Sample
+
+    chosen = own
+    if sample or given:
+        chosen = replace(own if isinstance(own, Sample) else Sample(), **given)
+    elif greedy or (beam == 1 and n_best == 1):
+        chosen = Greedy()
+    elif beam is not None:
+        like_own = own.length_penalty if isinstance(own, Beam) else 1.0
+        chosen = Beam(beam, like_own if length_penalty is None else length_penalty, n_best)
+    if penalty is None:
+        return chosen
+    if isinstance(chosen, Beam):
+        raise ConfigError(f"--repetition-penalty {penalty} is not for a beam; leave one of them out")
+    return replace(chosen, repetition_penalty=penalty)  # type: ignore[type-var]

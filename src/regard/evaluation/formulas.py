@@ -1,0 +1,113 @@
+"""What a pass through a model costs by formula, for a source of N words and a target of M, or for a text of N + M.
+
+A test holds every formula against the products that torch really does.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from regard.config import Facts
+from regard.data.batches import PairBatch
+from regard.layers.recurrent import CELLS
+from regard.models.conv_seq2seq import ConvConfig
+from regard.models.gpt import GPTConfig
+from regard.models.llama import LlamaConfig
+from regard.models.rnn_seq2seq import RNNConfig
+from regard.models.transformer import TransformerConfig
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Numbers for one pair of N and M words."""
+
+    multiply_adds: float
+    attention_numbers: float  # weights of all layers and heads, where they are written out
+    state_numbers: float  # carried from step to step after M words
+
+
+def of_transformer(config: TransformerConfig, n: int, m: int) -> Formula:
+    d, f = config.width, config.feed_forward
+    encoders, decoders = config.layers, config.decoder_layers or config.layers
+    encoder = n * (4 * d * d + 2 * d * f) + 2 * n * n * d
+    decoder = m * (6 * d * d + 2 * d * f) + 2 * n * d * d + 2 * (m * m + n * m) * d
+    join = 2 * (n + m) * d * d if config.join == "concatenated" else 0
+    return Formula(
+        encoders * encoder + decoders * decoder + join + m * d * config.written,
+        config.heads * (encoders * n * n + decoders * (m * m + n * m)),
+        2 * decoders * (n + m) * d,
+    )
+
+
+def of_rnn(config: RNNConfig, n: int, m: int) -> Formula:
+    d, layers, cell = config.width, config.layers, CELLS[config.cell]
+    ways, each = (2, d // 2) if config.both_ways else (1, d)
+    reading = n * layers * ways * cell.gates * each * (d + each)
+    writing = m * layers * cell.gates * d * 2 * d
+    bridge, attention, context, kept = 0, 0, 0, 0
+    if config.bridge != "last_state":
+        context = d
+        bridge = layers * cell.parts * d * d + cell.gates * d * d  # the first states, and c into the gates, once
+        kept = d + cell.gates * d
+    if config.bridge == "attention":
+        similarity = m * n * d  # the same for a product of vectors and for the last layer of the MLP
+        bridge += (m - 1) * cell.gates * d * d + (n + m) * d * d + similarity + m * n * d
+        attention, kept = m * n, 2 * n * d
+    readout = m * (d + context) * d + m * d * config.vocabulary
+    return Formula(reading + writing + bridge + readout, attention, layers * cell.parts * d + kept)
+
+
+def of_conv(config: ConvConfig, n: int, m: int) -> Formula:
+    d, k = config.width, config.kernel
+    encoders, decoders = config.layers, config.decoder_layers or config.layers
+    encoder = n * 2 * k * d * d
+    decoder = m * (2 * k + 2) * d * d + 2 * m * n * d
+    return Formula(
+        encoders * encoder + decoders * decoder + m * d * d + m * d * config.vocabulary,
+        decoders * m * n,
+        decoders * (k - 1) * d + 2 * n * d,
+    )
+
+
+def of_gpt(config: GPTConfig, n: int, m: int) -> Formula:
+    d, f = config.width, config.feed_forward or 4 * config.width
+    return _of_language(config, n + m, blocks=4 * d * d + 2 * d * f, keys=d)
+
+
+def of_llama(config: LlamaConfig, n: int, m: int) -> Formula:
+    d, f = config.width, config.feed_forward
+    keys = d * config.key_heads // config.heads
+    return _of_language(config, n + m, blocks=2 * d * d + 2 * d * keys + 3 * d * f, keys=keys)
+
+
+def _of_language(config: GPTConfig | LlamaConfig, t: int, *, blocks: int, keys: int) -> Formula:
+    """T words, prompt and text together, all of which get logits; `blocks` are a word's multiply-adds in a block."""
+    return Formula(
+        config.layers * (t * blocks + 2 * t * t * config.width) + t * config.width * config.vocabulary,
+        config.layers * config.heads * t * t,
+        2 * config.layers * t * keys,
+    )
+
+
+FORMULAS: dict[type[Facts], Callable[[Any, int, int], Formula]] = {
+    TransformerConfig: of_transformer,
+    RNNConfig: of_rnn,
+    ConvConfig: of_conv,
+    GPTConfig: of_gpt,
+    LlamaConfig: of_llama,
+}
+
+
+def training_flops(model: Any, batches: Sequence[Any]) -> float | None:
+    """FLOPs of a training step over these batches: the way forward and, twice as much, back. None: no formula."""
+    formula = FORMULAS.get(type(model.config))
+    if formula is None:
+        return None
+    return 6 * sum(rows * formula(model.config, *lengths).multiply_adds for rows, *lengths in map(_shape, batches))
+
+
+def _shape(batch: Any) -> tuple[int, int, int]:
+    """Rows, and the tokens read and written in each."""
+    if isinstance(batch, PairBatch):
+        return (*batch.source.shape, batch.target_in.shape[1])
+    return (*batch.ids.shape, 0)

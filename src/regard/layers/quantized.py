@@ -1,0 +1,91 @@
+"""Linear layers in int8, swapped in from outside: a quarter of the bytes to read, and reading is what a step costs.
+
+Weights are rounded to 8 bits with a scale a row of the matrix, activations to 7 with a scale a word (7, because the
+kernel adds two products in 16 bits). The kernel is torch's dynamic int8 product (fbgemm), which knows one scale a
+batch; so each word is divided by its largest number first, and two columns of +1 and -1 that meet weights of zero hold
+the kernel's range at exactly that. So a word's result does not depend on the words beside it.
+"""
+
+import warnings
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.errors import ConfigError
+from regard.layers.embeddings import Embedding
+from regard.layers.linear import Linear
+
+LEVELS = 127  # of a weight, each way
+
+
+class Packed:
+    """A matrix (N, D) in int8, packed for the kernel: `packed(words)` is words Wᵀ, about."""
+
+    def __init__(self, weight: Tensor) -> None:
+        if weight.device.type != "cpu" or "fbgemm" not in torch.backends.quantized.supported_engines:
+            raise ConfigError("int8 needs a CPU with torch's fbgemm kernels; leave out --precision int8")
+        torch.backends.quantized.engine = "fbgemm"
+        weight = F.pad(weight.detach().float(), (0, 2))
+        scale = weight.abs().amax(1).clamp(min=1e-12) / LEVELS
+        with warnings.catch_warnings():
+            # torch means to move these kernels to another package one day; the versions we allow have them.
+            warnings.filterwarnings("ignore", message=".*quantized tensor creation functions.*")
+            rounded = torch.quantize_per_channel(
+                weight, scale.double(), torch.zeros(len(weight), dtype=torch.long), 0, torch.qint8
+            )
+            self._kernel: Any = torch.ops.quantized.linear_prepack(rounded, None)
+
+    def __call__(self, words: Tensor) -> Tensor:
+        """(…, N) of words (…, D)."""
+        rows = words.reshape(-1, words.shape[-1])
+        largest = rows.abs().amax(1, keepdim=True).clamp_(min=1e-12)
+        ranged = rows.new_ones(len(rows), rows.shape[1] + 2)
+        torch.div(rows, largest, out=ranged[:, :-2])
+        ranged[:, -1] = -1.0
+        found = torch.ops.quantized.linear_dynamic(ranged, self._kernel, reduce_range=True)
+        return found.mul_(largest).unflatten(0, words.shape[:-1])
+
+
+class QuantizedLinear(nn.Module):
+    """x Wᵀ + b with W in int8."""
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.packed = Packed(linear.weight)
+        self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
+
+    def forward(self, words: Tensor) -> Tensor:
+        found = self.packed(words)
+        return found if self.bias is None else found.add_(self.bias)
+
+
+class QuantizedEmbedding(Embedding):
+    """Looks words up as they are; compares with all of them in int8."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        nn.Module.__init__(self)
+        self.weight, self.padding, self.scale = embedding.weight, embedding.padding, embedding.scale
+        self.packed = Packed(embedding.weight)
+
+    def logits(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
+        found = self.packed(words)
+        return found if bias is None else found.add_(bias)
+
+
+def quantize(model: nn.Module) -> int:
+    """Put every linear layer and every table of words of a model into int8, in place; how many there were."""
+    count = 0
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is Linear:
+                setattr(parent, name, QuantizedLinear(child))
+            elif type(child) is Embedding:
+                setattr(parent, name, QuantizedEmbedding(child))
+            else:
+                continue
+            count += 1
+    if not count:
+        raise ConfigError("this model has no layers that int8 is for; leave out --precision int8")
+    return count

@@ -1,0 +1,39 @@
+"""A GPT on any text of yours; without any, on the Python documentation of this machine.
+
+    regard train gpt novel.txt -o runs/novel
+    regard train gpt "books/*.txt" corpus.jsonl.zst -o runs/books model.layers=12 training.steps=20000
+    regard run runs/novel "Once upon a time" --samples 10
+
+FIGURES
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.data.text_corpus import TextDataConfig
+from regard.models.gpt import GPTConfig
+from regard.recipes.plain_text import WITHOUT_DATA, prepare
+from regard.recipes.run import Recipe, Run
+from regard.tasks.language_modeling import LanguageModelingConfig
+from regard.training.loop import TrainingConfig
+
+
+def settings(paths: Sequence[Path]) -> Run:
+    return Run(
+        model=GPTConfig(vocabulary=4096, context=128, width=256, heads=4, layers=4, dropout=0.0),
+        task=LanguageModelingConfig(),
+        data=TextDataConfig(),
+        training=TrainingConfig(
+            steps=1500,
+            batch_tokens=2048,
+            optimizer="muon",
+            learning_rate=8e-3,
+            warmup=50,
+            schedule="linear",
+            evaluate_every=500,
+            checkpoint_every=500,
+        ),
+    )
+
+
+RECIPE = Recipe("gpt", settings, prepare, without_data=WITHOUT_DATA)

@@ -1,0 +1,69 @@
+"""Text made ready for a language model: read, split, tokenized into the cache."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.data.cache import cached, content_key
+from regard.data.python_docs import PythonDocs
+from regard.data.text_corpus import TextCorpus, TextDataConfig
+from regard.data.token_stream import TokenStream
+from regard.data.windows import LanguageText
+from regard.files import write_file
+from regard.huggingface.hub import find
+from regard.models.symbols import TextSymbols
+from regard.recipes.run import Prepared, Run
+from regard.tasks.language_modeling import LanguageModeling
+from regard.text.plain import TextTokenizer
+
+WITHOUT_DATA = "the Python documentation on this machine"
+
+
+def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
+    """The language task on the user's files, or on the Python documentation of this machine when there are none."""
+    settings: TextDataConfig = run.data  # type: ignore[assignment]
+    config: Any = run.model
+    corpus = (
+        TextCorpus(paths, settings) if paths else TextCorpus.of(python_docs.documents, python_docs.files(), settings)
+    )
+    if tokenizer_file.exists():
+        tokenizer = TextTokenizer.load(tokenizer_file)
+    else:
+        tokenizer = make_tokenizer(settings.tokenizer, corpus, config.vocabulary)
+        tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(tokenizer_file, tokenizer.to_json().encode())
+    data = LanguageText(
+        training=_tokenized(corpus, "training", tokenizer),
+        heldout=_tokenized(corpus, "heldout", tokenizer),
+        context=config.context,
+        apart=settings.apart,
+    )
+    notes = [
+        *corpus.notes,
+        f"{len(data.training):,} tokens of {data.training.documents:,} documents to train on, "
+        f"{len(data.heldout):,} held out; a vocabulary of {tokenizer.size:,}",
+    ]
+    symbols = TextSymbols(begin=tokenizer.begin, end=tokenizer.end)
+    return Prepared(LanguageModeling(data), config.fitted(vocabulary=tokenizer.size, symbols=symbols), notes)
+
+
+def make_tokenizer(name: str, corpus: TextCorpus, size: int) -> TextTokenizer:
+    """What `data.tokenizer` asks for: a kind that is made of the text, or one that is there already."""
+    if name == "characters":
+        return TextTokenizer.characters(piece.text for piece in corpus.pieces())
+    if name == "bytes":
+        return TextTokenizer.bytes()
+    if name == "bpe":
+        return TextTokenizer.train(corpus.sample(), size)
+    path = find("openai-community/gpt2" if name == "gpt2" else name)
+    return TextTokenizer.from_folder(path) if path.is_dir() else TextTokenizer.load(path)
+
+
+def _tokenized(corpus: TextCorpus, part: str, tokenizer: TextTokenizer) -> TokenStream:
+    key = content_key(corpus.files, tokenizer.to_json().encode(), {"part": part, **corpus.settings})
+    pieces = getattr(corpus, part)
+
+    def build(folder: Path) -> TokenStream:
+        return TokenStream.build(pieces(), tokenizer.encode_all, tokenizer.end, folder, size=tokenizer.size)
+
+    return cached(key, build, TokenStream.open)

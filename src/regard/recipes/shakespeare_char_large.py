@@ -1,0 +1,37 @@
+"""A larger GPT that writes Shakespeare letter by letter: 6 layers of width 384 on windows of 256 characters.
+
+    regard train shakespeare-char-large tinyshakespeare.txt -o runs/shakespeare-large
+
+FIGURES
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.data.text_corpus import TextDataConfig
+from regard.models.gpt import GPTConfig
+from regard.recipes.plain_text import prepare
+from regard.recipes.run import Recipe, Run
+from regard.tasks.language_modeling import LanguageModelingConfig
+from regard.training.loop import TrainingConfig
+
+
+def settings(paths: Sequence[Path]) -> Run:
+    return Run(
+        model=GPTConfig(context=256, width=384, heads=6, layers=6, dropout=0.2),
+        task=LanguageModelingConfig(),
+        data=TextDataConfig(tokenizer="characters"),
+        training=TrainingConfig(
+            steps=500,
+            batch_tokens=16 * 256,
+            optimizer="muon",
+            learning_rate=6e-3,
+            warmup=50,
+            schedule="linear",
+            evaluate_every=250,
+            checkpoint_every=250,
+        ),
+    )
+
+
+RECIPE = Recipe("shakespeare-char-large", settings, prepare)

@@ -1,0 +1,292 @@
+"""A language model at work: prompts in, what comes next out, as a whole or as it is written."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from regard.checkpoint import ModelFolder
+from regard.errors import FolderError, InputError
+from regard.generation import Beam, Greedy, Hypothesis, Sample, Strategy, generate
+from regard.generation.decode import Limits
+from regard.huggingface.folder import Loaded
+from regard.metrics.agreement import agreement
+from regard.text.chat import render
+from regard.text.plain import TextTokenizer
+from regard.text.streaming import StreamDecoder
+
+BATCH = 16  # prompts written on side by side
+TOKENS = 200  # new tokens at most, where the caller says nothing
+OWN = Sample(temperature=0.8, top_p=0.95)  # how a model trained here writes where the caller says nothing
+ROUND, DRAW = 2**40, 2**48  # chance goes by number: what a text draws when it is written on must differ
+
+BestBy = Literal["likelihood", "mean", "consistency"]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of a text, and how likely the model found it there."""
+
+    text: str
+    log_probability: float
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """One text the model wrote."""
+
+    text: str
+    tokens: list[int]
+    log_probability: float
+    score: float  # what it is ranked by
+    ended: bool  # False: cut off at the limit
+    forgot: bool = False  # it outgrew the context: its beginning was out of sight at its end
+
+
+@dataclass(frozen=True)
+class Continued:
+    """What was written for one prompt, the best first; `text` and `score` are the best one's."""
+
+    prompt: str
+    ids: list[int]  # of the prompt, as the model was given it
+    texts: list[Continuation]
+
+    @property
+    def text(self) -> str:
+        return self.texts[0].text
+
+    @property
+    def score(self) -> float:
+        return self.texts[0].score
+
+
+class Writer:
+    """`run("Once upon a time").text`; `.model` is the nn.Module, `.tokenizer` its words.
+
+    `strategy` is how it writes where the caller says nothing.
+    """
+
+    def __init__(self, kind: str, model: nn.Module, tokenizer: TextTokenizer, strategy: Strategy = OWN) -> None:
+        self.kind = kind
+        self.model: Any = model
+        self.tokenizer = tokenizer
+        self.strategy = strategy
+
+    @classmethod
+    def open(cls, folder: ModelFolder) -> "Writer":
+        tokenizer = TextTokenizer.load(folder.tokenizer)
+        vocabulary: int = folder.model.config.vocabulary  # type: ignore[union-attr, assignment]
+        if tokenizer.size > vocabulary:
+            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocabulary}: not a pair")
+        return cls(folder.kind, folder.model, tokenizer)
+
+    @classmethod
+    def adopt(cls, found: Loaded) -> "Writer":
+        """A model from elsewhere writes the likeliest token, as it does there."""
+        return cls(found.kind, found.model, found.tokenizer, Greedy())
+
+    @property
+    def context(self) -> int:
+        """The most tokens it sees at once."""
+        return int(self.model.config.context)
+
+    def run(self, prompt: str, strategy: Strategy | None = None, **options: Any) -> Continued:
+        """Write on from one prompt; the options are those of `run_all`."""
+        return self.run_all([prompt], strategy, **options)[0]
+
+    def run_all(
+        self,
+        prompts: Sequence[str],
+        strategy: Strategy | None = None,
+        *,
+        tokens: int = TOKENS,
+        stop: Sequence[str] = (),
+        best_by: BestBy = "likelihood",
+        truncate: bool = False,
+        specials: bool = False,
+        tell: Tell | None = None,
+    ) -> list[Continued]:
+        """Write on from many prompts, in batches; each gets what it would get alone.
+
+        At most `tokens` new tokens, or until one of the `stop` strings, which is left out. A prompt longer than the
+        context is an error, or loses its beginning where `truncate` says so. With `specials` names such as
+        "<|im_end|>" in a prompt are those tokens. `tell` is given the text of a single prompt as it is written.
+        """
+        strategy = strategy or self.strategy
+        if (stop or tell) and isinstance(strategy, Beam):
+            raise InputError("a beam settles on a text only at its end: it can neither stop at a string nor be told")
+        if tell is not None and (len(prompts) != 1 or getattr(strategy, "draws", 1) != 1):
+            raise InputError(f"only one text at a time can be told, got {len(prompts)} prompts")
+        if any(not text for text in stop):
+            raise InputError("a stop string is empty; it would stop before the first word")
+        found: list[Continued] = []
+        for start in range(0, len(prompts), BATCH):
+            several = prompts[start : start + BATCH]
+            ids = [self.encode(prompt, truncate=truncate, specials=specials) for prompt in several]
+            pages = [Page(self.tokenizer, stop, tell) for _ in ids]
+            texts = self._write(ids, strategy, tokens, start, pages)
+            found += [
+                Continued(prompt, given, _ranked(each, best_by))
+                for prompt, given, each in zip(several, ids, texts, strict=True)
+            ]
+        return found
+
+    def chat(
+        self, messages: Sequence[Mapping[str, str]], strategy: Strategy | None = None, **options: Any
+    ) -> Continued:
+        """The answer to a conversation: messages with a "role" (system, user, assistant) and their "content"."""
+        if self.tokenizer.template is None:
+            raise InputError(
+                "this model has no chat template: it continues texts, it does not answer; leave out --chat"
+            )
+        names = [None if n is None else self.tokenizer.token(n) for n in (self.tokenizer.begin, self.tokenizer.end)]
+        prompt = render(self.tokenizer.template, messages, begin=names[0] or "", end=names[1] or "")
+        return self.run(prompt, strategy, specials=True, **options)
+
+    def encode(self, prompt: str, *, truncate: bool = False, specials: bool = False) -> list[int]:
+        """The ids of a prompt: the begin symbol first where the model wants it, or alone for an empty prompt."""
+        ids = self.tokenizer.encode(prompt, specials=specials)
+        begin = self.tokenizer.begin if self.tokenizer.begin is not None else self.tokenizer.end
+        wanted = self.tokenizer.begins and not (specials and ids[:1] == [begin])
+        if (wanted or not ids) and begin is not None:
+            ids = [begin, *ids]
+        if not ids:
+            raise InputError("the prompt is empty and this model has no symbol to begin with; give it a first word")
+        if len(ids) > self.context:
+            if not truncate:
+                raise InputError(
+                    f"the prompt has {len(ids):,} tokens, this model sees {self.context:,} at once; "
+                    "shorten it, or let go of its beginning with --truncate left"
+                )
+            ids = ids[-self.context :]
+        return ids
+
+    def log_probabilities(self, prompt: list[int], tokens: list[int]) -> list[Token]:
+        """How likely the model finds each token of a text behind a prompt, by one more look at all of it."""
+        if not tokens:
+            return []
+        ids = torch.tensor([[*prompt, *tokens]])[:, -self.context - 1 :]
+        with torch.inference_mode():
+            logits = self.model(ids[:, :-1].to(self._device))[0].log_softmax(-1)
+        places = ids.shape[1] - 1
+        seen = min(len(tokens), places)
+        gains = logits[places - seen :].gather(1, ids[0, -seen:, None].to(self._device))[:, 0].tolist()
+        unseen = [float("nan")] * (len(tokens) - seen)  # its context is gone
+        names = self.tokenizer.pieces(tokens)
+        return [Token(name, gain) for name, gain in zip(names, [*unseen, *gains], strict=True)]
+
+    # ------------------------------------------------ inside
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def _write(
+        self, prompts: list[list[int]], strategy: Strategy, tokens: int, first: int, pages: list["Page"]
+    ) -> list[list[Continuation]]:
+        """What the strategy finds for each prompt; a text that fills the context is written on from its second half."""
+        rooms = [min(tokens, self.context - len(prompt) + 1) for prompt in prompts]
+        limits = Limits(
+            rooms,
+            numbers=[first + number for number in range(len(prompts))],
+            ends=self.tokenizer.ends,
+            prompts=prompts,
+            watch=lambda row, draw, written: pages[row].sees(draw, written),
+        )
+        found = generate(self.model, prompts, strategy, limits)
+        return [
+            [
+                self._written_on(prompt, one, strategy, tokens, first + number, place, page)
+                for place, one in enumerate(hypotheses)
+            ]
+            for number, (prompt, hypotheses, page) in enumerate(zip(prompts, found, pages, strict=True))
+        ]
+
+    def _written_on(
+        self,
+        prompt: list[int],
+        found: Hypothesis,
+        strategy: Strategy,
+        tokens: int,
+        number: int,
+        draw: int,
+        page: "Page",
+    ) -> Continuation:
+        written, total, ended, rounds = list(found.tokens), found.log_probability, found.ended, 0
+        single = replace(strategy, draws=1) if isinstance(strategy, Sample) else strategy
+        while not ended and len(written) < tokens:
+            rounds += 1
+            kept = [*prompt, *written][-max(1, self.context // 2) :]
+            room = min(tokens - len(written), self.context - len(kept) + 1)
+            before = len(written)
+            limits = Limits(
+                [room],
+                numbers=[number + rounds * ROUND + draw * DRAW],
+                ends=self.tokenizer.ends,
+                prompts=[kept],
+                watch=lambda row, _, more, text=written[:before]: page.sees(draw, [*text, *more]),
+            )
+            (more,) = generate(self.model, [kept], single, limits)[0][:1]
+            written += more.tokens
+            total += more.log_probability
+            ended = more.ended
+        score = total if rounds else found.score
+        return Continuation(page.text(written), written, total, score, ended, forgot=rounds > 0)
+
+
+class Page:
+    """The texts of one prompt while they are written: sees stop strings, and tells what is certain of the first."""
+
+    def __init__(self, tokenizer: TextTokenizer, stop: Iterable[str], tell: Tell | None) -> None:
+        self.tokenizer = tokenizer
+        self.stop = list(stop)
+        self.tell = tell
+        self._decoders: dict[int, StreamDecoder] = {}
+        self._texts: dict[int, str] = {}
+        self._told = 0
+
+    def sees(self, draw: int, written: list[int]) -> bool:
+        """One more token was written; True: a stop string stands there."""
+        if not self.stop and self.tell is None:
+            return False
+        if draw not in self._decoders:
+            self._decoders[draw], self._texts[draw] = StreamDecoder(self.tokenizer), ""
+        self._texts[draw] += self._decoders[draw].add(written[-1])
+        text = self._texts[draw]
+        longest = max((len(stop) for stop in self.stop), default=0)
+        stopped = any(stop in text[-(longest + 64) :] for stop in self.stop)
+        self._say(self._cut(text) if stopped else text[: len(text) - self._uncertain(text)])
+        return stopped
+
+    def text(self, written: list[int]) -> str:
+        """The whole text, up to the first stop string; what was not told yet is told."""
+        whole = self._cut(self.tokenizer.decode(written))
+        self._say(whole)
+        return whole
+
+    def _cut(self, text: str) -> str:
+        return text[: min((place for stop in self.stop if (place := text.find(stop)) >= 0), default=len(text))]
+
+    def _uncertain(self, text: str) -> int:
+        """How much of the text's end may be the beginning of a stop string."""
+        return max((size for stop in self.stop for size in range(len(stop)) if text.endswith(stop[:size])), default=0)
+
+    def _say(self, text: str) -> None:
+        if self.tell is not None and len(text) > self._told:
+            self.tell(text[self._told :])
+            self._told = len(text)
+
+
+def _ranked(texts: list[Continuation], best_by: BestBy) -> list[Continuation]:
+    """The texts, the best first, each with what it is ranked by as its score."""
+    if best_by == "consistency" and len(texts) > 1:
+        scores = agreement([one.text for one in texts])
+    elif best_by == "mean":
+        scores = [one.log_probability / max(1, len(one.tokens) + one.ended) for one in texts]
+    else:
+        scores = [one.score for one in texts]
+    ranked = [replace(one, score=score) for one, score in zip(texts, scores, strict=True)]
+    return sorted(ranked, key=lambda one: -one.score)

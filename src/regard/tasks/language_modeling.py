@@ -1,0 +1,54 @@
+"""Language modeling: any text in, the next token as the lesson.
+
+Works with any model that answers `model.read(ids, segments)` with words (B, T, D) and whose `table` (V, D) makes logits
+of them. The logits of a whole batch never exist at once: see layers.cross_entropy.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from torch import Tensor
+
+from regard.config import Facts
+from regard.data.batches import Position
+from regard.data.windows import LanguageText, TextBatch
+from regard.layers.cross_entropy import cross_entropy
+
+
+class LanguageModelingConfig(Facts):
+    """What is asked of a language model while it learns: the next token, nothing else."""
+
+
+class LanguageModeling:
+    """The task, with its data."""
+
+    name = "language"
+
+    def __init__(self, data: LanguageText) -> None:
+        self.data = data
+
+    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, TextBatch]]:
+        """Random windows without end, each step's a pure function of (seed, step)."""
+        return self.data.training_batches(budget=budget, seed=seed, start=start)
+
+    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[TextBatch]:
+        return self.data.heldout_batches(budget=budget, most=most)
+
+    def loss(self, model: Any, batch: TextBatch) -> Tensor:
+        """Summed cross-entropy of the batch's targets."""
+        words = model.read(batch.ids, batch.segments)
+        return cross_entropy(words.flatten(0, 1), model.table, batch.targets.flatten())
+
+    def measures(self, model: Any, loss: float, batches: Iterable[TextBatch], generate: Any) -> dict[str, float]:
+        """What the held-out loss means: perplexity, and bits a byte of text, which no tokenizer flatters."""
+        heldout = self.data.heldout
+        return surprise(loss, tokens=len(heldout) - 1, text_bytes=heldout.text_bytes)
+
+
+def surprise(loss: float, *, tokens: int, text_bytes: int) -> dict[str, float]:
+    """A mean loss a token in other units."""
+    return {
+        "perplexity": math.exp(min(loss, 700.0)),
+        "bits_per_byte": loss * tokens / (math.log(2) * text_bytes),
+    }

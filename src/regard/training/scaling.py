@@ -1,0 +1,30 @@
+"""What makes a step faster or smaller, applied to a model from outside: compiled blocks, recomputed activations."""
+
+import os
+import shutil
+from functools import partial
+
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+def scale(model: nn.Module, *, compiled: bool, recompute: bool) -> list[str]:
+    """Change how the model's blocks are run, not what they compute; lines for the user."""
+    blocks: list[nn.Module] = list(getattr(model, "blocks", []))
+    notes = []
+    if recompute:
+        for block in blocks:
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+    if compiled and not _compiler():
+        notes.append("training.compiled: no C++ compiler (g++ or clang++) is on the PATH; going on uncompiled")
+    elif compiled and not blocks:
+        notes.append("training.compiled: this model has no repeated blocks; going on uncompiled")
+    elif compiled:
+        notes.append(f"compiling {len(blocks)} blocks: the first steps take a minute")
+        for block in blocks:
+            block.compile()
+    return notes
+
+
+def _compiler() -> str | None:
+    return shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++")
