@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
@@ -82,6 +82,7 @@ def test_empty_documents_blank_lines_and_empty_files_among_others_are_no_text(tm
 
 
 @settings(max_examples=60, deadline=None)
+@example(text="ab\r\ncd\r\n", chunk=3)
 @given(
     text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")) | st.text("\r\naé🙂\ufeff"),
     chunk=st.integers(3, 9),
