@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers
 
@@ -99,6 +99,7 @@ def test_what_is_encoded_is_decoded(kind, text):
 
 
 @pytest.mark.parametrize("kind", OURS)
+@example(text="\n\n\r\r  \x00\x00🙂🙂")
 @given(text=st.text(LETTERS))
 @settings(max_examples=50, deadline=None)
 def test_the_fast_way_and_every_other_reader_of_the_file_give_the_same(kind, text):
