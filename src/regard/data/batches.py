@@ -95,9 +95,13 @@ def packed(
 
 def shuffled(count: int, seed: int, epoch: int, stream: int) -> np.ndarray:
     """A random order of range(count), the same for ever for the same numbers."""
+    return np.argsort(draws(count, seed, epoch, stream), kind="stable")
+
+
+def draws(count: int, *numbers: int) -> np.ndarray:
+    """Random 64-bit numbers, the same for ever for the same `numbers`."""
     # Numpy keeps the raw stream of Philox from version to version, but not what `permutation` makes of it.
-    draws = np.random.Philox(np.random.SeedSequence((seed, epoch, stream))).random_raw(count)
-    return np.argsort(draws, kind="stable")
+    return np.asarray(np.random.Philox(np.random.SeedSequence(numbers)).random_raw(count))
 
 
 def padding_share(

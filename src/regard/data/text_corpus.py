@@ -1,0 +1,114 @@
+"""The user's text for a language model: what is trained on, and what is kept out to measure on."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from regard.config import Facts
+from regard.data.cutting import Piece
+from regard.data.documents import expand, read_documents
+from regard.data.pairs import BadLines, is_heldout
+
+SAMPLE = 200_000_000  # characters that a tokenizer is trained on; more change little but the time
+ENOUGH = 10  # documents kept out, when whole ones are
+
+
+class TextDataConfig(Facts):
+    """How the user's text is read, split and cut into tokens."""
+
+    field: str = Field("text", min_length=1, description="where a JSON line or a Parquet row has its text")
+    on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line or row: stop there, or skip it")
+    heldout: float = Field(0.1, gt=0, lt=1, description="share of the text kept out of training")
+    tokenizer: str = Field("bpe", min_length=1, description="bpe, characters, bytes, or the path of a tokenizer.json")
+    apart: bool = Field(False, description="attention stays inside each document of a window")
+
+
+class TextCorpus:
+    """The documents of the user's files, split in two.
+
+    Of many documents whole ones are kept out, by a hash of their text (of its first million characters): no text is
+    ever on both sides. Where that would be fewer than ten, of each document the end is kept out: of a single one the
+    last tenth of its characters, say.
+    """
+
+    def __init__(self, paths: Sequence[Path | str], config: TextDataConfig) -> None:
+        """Reads everything once, to count it and to find what is bad: DataError, or lines in `notes`."""
+        self.files = expand(paths)
+        self.config = config
+        # What the tokens on disk depend on, beside the files and the tokenizer.
+        self.settings: dict[str, Any] = config.model_dump(mode="json", include={"field", "on_error", "heldout"})
+        bad = BadLines()
+        self._count(self._read(bad))
+        self.notes = bad.summary()
+
+    def _count(self, pieces: Iterator[Piece]) -> None:
+        self.documents = self.characters = 0
+        few = ENOUGH / self.config.heldout
+        lengths = [0]
+        for piece in pieces:
+            self.characters += len(piece.text)
+            lengths[-1] += len(piece.text)
+            if piece.last:
+                self.documents += 1
+                if self.documents >= few:
+                    lengths.clear()  # needed only where documents are few: of many they would fill the memory
+                lengths.append(0)
+        self._lengths = lengths[:-1] if self.documents < few else None
+
+    def pieces(self) -> Iterator[Piece]:
+        """All documents."""
+        return self._read(BadLines())
+
+    def training(self) -> Iterator[Piece]:
+        """The part to train on."""
+        return self._part(heldout=False)
+
+    def heldout(self) -> Iterator[Piece]:
+        """The part kept out."""
+        return self._part(heldout=True)
+
+    def sample(self) -> Iterator[str]:
+        """Texts to train a tokenizer on: all of the training part, or pieces from all over it, about 200 MB."""
+        seen = taken = 0
+        for piece in self.training():
+            seen += len(piece.text)
+            if taken * self.characters <= SAMPLE * seen:
+                taken += len(piece.text)
+                yield piece.text
+
+    def _read(self, report: BadLines) -> Iterator[Piece]:
+        return read_documents(self.files, field=self.config.field, on_error=self.config.on_error, report=report)
+
+    def _part(self, heldout: bool) -> Iterator[Piece]:
+        if self._lengths is None:
+            return whole_documents(self.pieces(), self.config.heldout, heldout)
+        ends = [int(length * (1 - self.config.heldout)) for length in self._lengths]
+        return ends_of_documents(self.pieces(), ends, heldout)
+
+
+def whole_documents(pieces: Iterator[Piece], share: float, heldout: bool) -> Iterator[Piece]:
+    """The documents that are kept out, about this share of them, or all the others."""
+    begins, wanted = True, False
+    for piece in pieces:
+        if begins:
+            wanted = is_heldout(piece.text, share) == heldout
+        if wanted:
+            yield piece
+        begins = piece.last
+
+
+def ends_of_documents(pieces: Iterator[Piece], places: Sequence[int], heldout: bool) -> Iterator[Piece]:
+    """Of document i what comes from character places[i] on, or what comes before."""
+    document, start = 0, 0
+    for piece in pieces:
+        cut = min(max(0, places[document] - start), len(piece.text))
+        if heldout and cut < len(piece.text):
+            yield Piece(piece.text[cut:], last=piece.last)
+        elif not heldout and cut:
+            done = start + cut == places[document]
+            yield Piece(piece.text[:cut], last=done, cut=done)
+        start += len(piece.text)
+        if piece.last:
+            document, start = document + 1, 0

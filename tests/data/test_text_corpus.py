@@ -1,0 +1,128 @@
+"""The split: nothing on both sides, nothing lost, and of one document exactly the last part is kept out."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.config import override
+from regard.data import text_corpus
+from regard.data.cutting import Piece
+from regard.data.text_corpus import TextCorpus, TextDataConfig, ends_of_documents, whole_documents
+from regard.errors import ConfigError, DataError
+
+
+def write(path: Path, texts: list[str]) -> Path:
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return path
+
+
+def joined(pieces) -> list[str]:
+    found = [""]
+    for piece in pieces:
+        found[-1] += piece.text
+        found += [""] * piece.last
+    assert found.pop() == ""
+    return found
+
+
+def test_one_document_is_cut_where_others_cut_it(tmp_path):
+    text = "é\n".join(str(number) for number in range(500)) + "!"
+    (tmp_path / "novel.txt").write_text(text)
+    corpus = TextCorpus([tmp_path / "novel.txt"], TextDataConfig())
+    cut = int(0.9 * len(text))
+    assert list(corpus.training()) == [Piece(text[:cut], last=True, cut=True)]
+    assert list(corpus.heldout()) == [Piece(text[cut:], last=True, cut=False)]
+    assert list(corpus.sample()) == [text[:cut]]
+    assert [piece.text for piece in corpus.pieces()] == [text]
+    assert (corpus.documents, corpus.characters) == (1, len(text))
+    assert corpus.files == [tmp_path / "novel.txt"]
+    assert corpus.notes == []
+
+
+def test_a_document_of_many_pieces(tmp_path):
+    text = "It was the best of times.\n" * 150_000  # four pieces or so
+    (tmp_path / "novel.txt").write_text(text)
+    corpus = TextCorpus([tmp_path / "novel.txt"], TextDataConfig(heldout=0.4))
+    cut = int(len(text) * 0.6)
+    training = list(corpus.training())
+    assert len(training) > 1
+    assert joined(training) == [text[:cut]]
+    assert joined(corpus.heldout()) == [text[cut:]]
+
+
+def test_of_few_documents_each_gives_its_end(tmp_path):
+    corpus = TextCorpus([write(tmp_path / "a.jsonl", ["abcdefghij", "k", "lmnopqrstuvwxyzABCDE"])], TextDataConfig())
+    assert joined(corpus.training()) == ["abcdefghi", "lmnopqrstuvwxyzABC"]
+    assert joined(corpus.heldout()) == ["j", "k", "DE"]
+
+
+@given(
+    st.lists(st.lists(st.text("ab", min_size=1, max_size=5), min_size=1, max_size=4), min_size=1, max_size=4), st.data()
+)
+@settings(max_examples=100, deadline=None)
+def test_whatever_the_pieces_both_parts_together_are_all(documents, data):
+    pieces = [Piece(text, last=i == len(texts) - 1) for texts in documents for i, text in enumerate(texts)]
+    whole = ["".join(texts) for texts in documents]
+    places = [data.draw(st.integers(0, len(text))) for text in whole]
+    first, second = (joined(ends_of_documents(iter(pieces), places, heldout)) for heldout in (False, True))
+    assert first == [text[:place] for text, place in zip(whole, places, strict=True) if place]
+    assert second == [text[place:] for text, place in zip(whole, places, strict=True) if place < len(text)]
+
+
+def test_of_many_documents_whole_ones_are_kept_out(tmp_path):
+    texts = [f"Document {number}.\nThe end." for number in range(2000)]
+    corpus = TextCorpus([write(tmp_path / "a.jsonl", texts + texts[:50])], TextDataConfig())
+    training, heldout = joined(corpus.training()), joined(corpus.heldout())
+    assert sorted(training + heldout) == sorted(texts + texts[:50])
+    assert not set(training) & set(heldout)
+    assert 0.08 < len(heldout) / len(texts) < 0.12
+    assert not any(piece.cut for piece in corpus.training())
+
+
+def test_a_hundred_documents_are_many_and_fewer_are_few(tmp_path):
+    texts = [f"Document number {number}." for number in range(100)]
+    many = TextCorpus([write(tmp_path / "a.jsonl", texts)], TextDataConfig())
+    assert set(joined(many.training())) < set(texts)
+    few = TextCorpus([write(tmp_path / "b.jsonl", texts[:99])], TextDataConfig())
+    assert len(joined(few.training())) == len(joined(few.heldout())) == 99
+
+
+def test_a_document_of_many_pieces_stays_whole():
+    pieces = [piece for n in range(200) for piece in (Piece(f"begin {n}", last=False), Piece(f"end {n}"))]
+    for heldout in (False, True):
+        found = joined(whole_documents(iter(pieces), 0.5, heldout))
+        assert len(found) > 50
+        assert all(text.count("begin") == text.count("end") == 1 for text in found)
+
+
+def test_a_sample_comes_from_all_over_the_text(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_corpus, "SAMPLE", 3000)
+    texts = [f"{number:010}" for number in range(2000)]
+    corpus = TextCorpus([write(tmp_path / "a.jsonl", texts)], TextDataConfig())
+    taken = [int(text) for text in corpus.sample()]
+    assert 250 < len(taken) < 300  # 3,000 of 20,000 characters, of the nine tenths to train on
+    assert min(taken) < 20
+    assert max(taken) > 1980
+    assert not set(taken) & {int(text) for text in joined(corpus.heldout())}
+
+
+def test_what_is_left_out_is_in_the_notes(tmp_path):
+    path = write(tmp_path / "a.jsonl", ["one", "two"])
+    path.write_text(path.read_text() + "7\n")
+    with pytest.raises(DataError, match=r"a\.jsonl:3: wrong JSON"):
+        TextCorpus([path], TextDataConfig())
+    corpus = TextCorpus([path], TextDataConfig(on_error="skip"))
+    assert corpus.notes[0].startswith("bad lines left out: 1 (wrong JSON 1)")
+    assert corpus.documents == 2
+    assert corpus.settings == {"field": "text", "on_error": "skip", "heldout": 0.1}
+
+
+def test_settings():
+    config = override(TextDataConfig(), ["heldout=0.05", "tokenizer=my/tokenizer.json", "apart=true"])
+    assert (config.heldout, config.tokenizer, config.apart) == (0.05, "my/tokenizer.json", True)
+    for bad in ("heldout=0", "heldout=1", "on_error=ignore"):
+        with pytest.raises(ConfigError):
+            override(TextDataConfig(), [bad])
