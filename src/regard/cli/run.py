@@ -88,9 +88,7 @@ def run(
         str | None,
         typer.Option(help="left: let go of the beginning of a prompt that is too long.", rich_help_panel=TEXT),
     ] = None,
-    chat: Annotated[
-        bool, typer.Option("--chat", help="INPUT is a message to answer.", rich_help_panel=TEXT)
-    ] = False,
+    chat: Annotated[bool, typer.Option("--chat", help="INPUT is a message to answer.", rich_help_panel=TEXT)] = False,
     log_probabilities: Annotated[
         bool, typer.Option("--log-probabilities", help="Show how likely each token was.", rich_help_panel=TEXT)
     ] = False,

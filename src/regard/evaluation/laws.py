@@ -95,9 +95,7 @@ class Continuing(Subject):
 
     def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any) -> None:
         begin = symbols.end if symbols.begin is None else symbols.begin
-        super().__init__(
-            module, vocabulary=vocabulary, symbols=SimpleNamespace(padding=-1, begin=begin or 0, end=-2)
-        )
+        super().__init__(module, vocabulary=vocabulary, symbols=SimpleNamespace(padding=-1, begin=begin or 0, end=-2))
         self.config = SimpleNamespace(symbols=symbols)
 
     @property
@@ -286,8 +284,10 @@ def watched_is_unwatched(subject: Subject) -> float:
 
 @torch.no_grad()
 def rows_sum_to_one(subject: Subject) -> float:
+    # Of ragged prompts the blanks before the shorter ones see nothing, and their rows are zero.
+    lengths = (9,) * len(LENGTHS) if isinstance(subject, Continuing) else LENGTHS
     with watch(subject.module, *_taps(subject, ".weights")) as seen:
-        subject.logits(random_source(subject), random_target(subject))
+        subject.logits(random_source(subject, lengths), random_target(subject))
     rows = torch.cat([value.sum(-1).flatten() for values in seen.values() for value in values])
     return (rows - 1).abs().max().item()
 

@@ -109,7 +109,8 @@ def counted(model: Any, source: Tensor, target: Tensor) -> float:
     """Multiply-adds of all matrix products of a pass, with attention written out so that its products are seen."""
     counter = FlopCounterMode(display=False)
     attention = _attention_taps(model)
-    with counter:
+    # Not in inference mode: there a view of a parameter asks for a gradient, and the counter looks for its history.
+    with torch.inference_mode(False), torch.no_grad(), counter:
         _watched(model, attention, source, target)
     return counter.get_total_flops() / 2
 

@@ -66,6 +66,7 @@ class Hypothesis:
     log_probability: float  # of all tokens, and of the end where it was reached
     score: float  # what the strategy ranks by
     ended: bool  # False: the limit cut it off
+    draw: int = 0  # which of several drawn for one input
 
 
 class Strategy(Protocol):
@@ -130,7 +131,7 @@ def write(model: Generator, inputs: Any, limits: Limits, choose: Choice, draws: 
             tokens = tokens[kept]
             rows = [rows[place] for place in staying]
         step += 1
-    found = [Hypothesis(text.tokens, text.total, text.total, text.ended) for text in texts]
+    found = [Hypothesis(text.tokens, text.total, text.total, text.ended, text.draw) for text in texts]
     several = [found[start : start + draws] for start in range(0, len(found), draws)]
     return [sorted(each, key=lambda one: -one.score) for each in several]
 

@@ -51,6 +51,8 @@ class Packed:
 class QuantizedLinear(nn.Module):
     """x Wᵀ + b with W in int8."""
 
+    bias: Tensor | None
+
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         self.packed = Packed(linear.weight)

@@ -23,9 +23,7 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
     """The language task on the user's files, or on the Python documentation of this machine when there are none."""
     settings: TextDataConfig = run.data  # type: ignore[assignment]
     config: Any = run.model
-    corpus = (
-        TextCorpus(paths, settings) if paths else TextCorpus.of(python_docs.documents, python_docs.files(), settings)
-    )
+    corpus = TextCorpus(paths, settings) if paths else PythonDocs(settings)
     if tokenizer_file.exists():
         tokenizer = TextTokenizer.load(tokenizer_file)
     else:

@@ -198,10 +198,7 @@ class Writer:
         )
         found = generate(self.model, prompts, strategy, limits)
         return [
-            [
-                self._written_on(prompt, one, strategy, tokens, first + number, place, page)
-                for place, one in enumerate(hypotheses)
-            ]
+            [self._written_on(prompt, one, strategy, tokens, first + number, page) for one in hypotheses]
             for number, (prompt, hypotheses, page) in enumerate(zip(prompts, found, pages, strict=True))
         ]
 
@@ -212,24 +209,22 @@ class Writer:
         strategy: Strategy,
         tokens: int,
         number: int,
-        draw: int,
         page: "Page",
     ) -> Continuation:
+        """A text with all its tokens; once it fills the context, the second half of that is the next prompt."""
         written, total, ended, rounds = list(found.tokens), found.log_probability, found.ended, 0
-        single = replace(strategy, draws=1) if isinstance(strategy, Sample) else strategy
+        alone = replace(strategy, draws=1) if isinstance(strategy, Sample) else strategy
         while not ended and len(written) < tokens:
             rounds += 1
             kept = [*prompt, *written][-max(1, self.context // 2) :]
-            room = min(tokens - len(written), self.context - len(kept) + 1)
-            before = len(written)
             limits = Limits(
-                [room],
-                numbers=[number + rounds * ROUND + draw * DRAW],
+                [min(tokens - len(written), self.context - len(kept) + 1)],
+                numbers=[number + rounds * ROUND + found.draw * DRAW],
                 ends=self.tokenizer.ends,
                 prompts=[kept],
-                watch=lambda row, _, more, text=written[:before]: page.sees(draw, [*text, *more]),
+                watch=lambda _row, _draw, more: page.sees(found.draw, more),
             )
-            (more,) = generate(self.model, [kept], single, limits)[0][:1]
+            more = generate(self.model, [kept], alone, limits)[0][0]
             written += more.tokens
             total += more.log_probability
             ended = more.ended

@@ -117,8 +117,8 @@ class TextTokenizer:
         """The files `from_folder` reads; Hugging Face's AutoTokenizer reads them too."""
         facts: dict[str, Any] = {
             "tokenizer_class": "PreTrainedTokenizerFast",
-            "bos_token": self._token(self.begin),
-            "eos_token": self._token(self.end),
+            "bos_token": self.token(self.begin),
+            "eos_token": self.token(self.end),
             "clean_up_tokenization_spaces": False,
         }
         if len(self.ends) > 1:
@@ -182,7 +182,7 @@ class TextTokenizer:
         every token is a character or a byte, no word is said to go on.
         """
         spellings = [self.spellings.of(number) for number in ids]
-        names = [visible(raw) if raw else self._token(number) or "" for number, raw in zip(ids, spellings, strict=True)]
+        names = [visible(raw) if raw else self.token(number) or "" for number, raw in zip(ids, spellings, strict=True)]
         if self._fast:
             return names
         words = words_of_tokens(spellings)
@@ -192,7 +192,13 @@ class TextTokenizer:
         ]
         return [f"·{name}" if on else name for name, on in zip(names, [False, *going_on], strict=False)]
 
-    def _token(self, number: int | None) -> str | None:
+    @cached_property
+    def begins(self) -> bool:
+        """The model wants `begin` before a text: this is what its own file does."""
+        return self.begin is not None and self._core.encode("", add_special_tokens=True).ids[:1] == [self.begin]
+
+    def token(self, number: int | None) -> str | None:
+        """A token's name in the file."""
         return None if number is None else self._core.id_to_token(number)
 
     @cached_property
