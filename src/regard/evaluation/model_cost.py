@@ -109,9 +109,13 @@ def counted(model: Any, source: Tensor, target: Tensor) -> float:
     """Multiply-adds of all matrix products of a pass, with attention written out so that its products are seen."""
     counter = FlopCounterMode(display=False)
     attention = _attention_taps(model)
-    # Not in inference mode: there a view of a parameter asks for a gradient, and the counter looks for its history.
-    with torch.inference_mode(False), torch.no_grad(), counter:
+    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for parameter in learning:  # a module may give out a view of one, and the counter would look for its history
+        parameter.requires_grad_(False)
+    with counter:
         _watched(model, attention, source, target)
+    for parameter in learning:
+        parameter.requires_grad_(True)
     return counter.get_total_flops() / 2
 
 
