@@ -90,6 +90,13 @@ def test_the_gradients_are_those_of_small_differences(monkeypatch, chunk):
     assert torch.autograd.gradcheck(lambda *parts: cross_entropy(*parts, targets), (words, table))
 
 
+def test_a_second_derivative_is_refused_and_not_made_up():
+    words, table, targets = some()
+    (gradient,) = torch.autograd.grad(cross_entropy(words, table, targets).square(), words, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.square().sum().backward()
+
+
 class Memory(TorchDispatchMode):
     """What the operations inside the block allocate, in elements."""
 
