@@ -116,6 +116,11 @@ def test_heads_of_an_odd_width_are_refused():
         LlamaConfig(vocabulary=40, width=18, heads=6, key_heads=2)
 
 
+def test_a_stretch_whose_bounds_cross_is_refused():
+    with pytest.raises(ConfigError, match=r"^model.stretch.high=1.0 is not above model.stretch.low=1.0$"):
+        LlamaConfig(stretch={"low": 1.0, "high": 1.0})
+
+
 @pytest.mark.parametrize("name", ["begin", "end"])
 def test_symbols_must_be_ids(name):
     with pytest.raises(ConfigError, match=f"^model.symbols.{name}=40, but there are only 40 ids$"):
