@@ -1,7 +1,6 @@
-"""What must hold for every entry of MODELS. A new model joins by one line in EXAMPLES."""
+"""What must hold for every entry of MODELS that translates; test_language_models.py has those that write on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,46 +14,12 @@ from regard.generation.decode import Limits
 from regard.inspection.capture import watch
 from regard.layers.tap import taps
 from regard.models import MODELS
-from regard.models.conv_seq2seq import ConvConfig
-from regard.models.rnn_seq2seq import RNNConfig
-from regard.models.transformer import TransformerConfig
+from tests.contracts.examples import LANGUAGE_MODELS, TRANSLATORS, named
 
-
-@dataclass(frozen=True)
-class Example:
-    """A tiny model and what it is given: ragged sources (padded at the end), targets that begin with `begin`."""
-
-    kind: str
-    config: Any
-
-    def model(self, seed: int = 0) -> nn.Module:
-        torch.manual_seed(seed)
-        return MODELS[self.kind].model(self.config).eval()
-
-
-TINY = {"vocabulary": 40, "width": 24, "heads": 3, "layers": 2, "feed_forward": 32}
-EXAMPLES = [
-    Example("transformer", TransformerConfig(**TINY)),
-    Example("transformer", TransformerConfig(**TINY, norm="pre")),
-    Example("transformer", TransformerConfig(**TINY, positions="learned", join="concatenated", decoder_layers=1)),
-    Example("transformer", TransformerConfig(**TINY, positions="halves", activation="swish")),
-    Example("transformer", TransformerConfig(**TINY, target_vocabulary=40, tied=False, output_bias=True, scaled=False)),
-]
-EXAMPLES += [
-    Example("rnn", RNNConfig(vocabulary=40, width=24, bridge="last_state", both_ways=False)),
-    Example("rnn", RNNConfig(vocabulary=40, width=24, bridge="last_state", cell="lstm", layers=2)),
-    Example("rnn", RNNConfig(vocabulary=40, width=24, bridge="fixed_context")),
-    Example("rnn", RNNConfig(vocabulary=40, width=24, bridge="fixed_context", cell="lstm", layers=2, both_ways=False)),
-    Example("rnn", RNNConfig(vocabulary=40, width=24)),
-    Example("rnn", RNNConfig(vocabulary=40, width=24, cell="lstm", layers=2, similarity="dot")),
-    Example("rnn", RNNConfig(vocabulary=40, width=24, layers=2, both_ways=False, similarity="scaled_dot")),
-    Example("conv", ConvConfig(vocabulary=40, width=24, layers=2)),
-    Example("conv", ConvConfig(vocabulary=40, width=24, layers=3, decoder_layers=1, kernel=4)),
-]
 LENGTHS = [7, 3, 5, 1]
 
 
-@pytest.fixture(params=EXAMPLES, ids=lambda example: f"{example.kind}-{EXAMPLES.index(example)}")
+@pytest.fixture(params=TRANSLATORS, ids=named)
 def example(request):
     return request.param
 
@@ -82,7 +47,7 @@ def target() -> Tensor:
 
 
 def test_every_architecture_has_an_example():
-    assert {example.kind for example in EXAMPLES} == set(MODELS)
+    assert {example.kind for example in [*TRANSLATORS, *LANGUAGE_MODELS]} == set(MODELS)
 
 
 def test_builds_on_the_meta_device_without_memory(example):

@@ -8,9 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+from regard.inspection.capture import watch
 from regard.layers import masks
-from regard.layers.attention import Additive, Dot, MultiHeadAttention, ScaledDot, attend, attend_written_out
-from regard.layers.positions import sinusoidal
+from regard.layers.attention import (
+    Additive,
+    Dot,
+    MultiHeadAttention,
+    ScaledDot,
+    SelfAttention,
+    attend,
+    attend_written_out,
+)
+from regard.layers.cache import Cache
+from regard.layers.positions import Rotary, sinusoidal
 
 # The lecture's table of raw scores, and what it shows after the causal mask and the softmax of each row.
 RAW = """
@@ -181,3 +191,108 @@ def test_remembering_once_and_looking_twice_is_the_same():
     kept = attention.remember(memory)
     assert_close(attention.look(words[:, :1], kept, mask), attention(words, memory, mask)[:, :1])
     assert_close(attention.look(words[:, 1:], kept, mask), attention(words, memory, mask)[:, 1:])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    heads=st.sampled_from([(6, 1), (6, 2), (6, 3), (4, 2)]),
+    queries=st.integers(1, 5),
+    more=st.integers(0, 4),
+    masked=st.booleans(),
+)
+def test_fast_equals_written_out_where_heads_share_keys(causal, seed, heads, queries, more, masked):
+    generator = torch.Generator().manual_seed(seed)
+    keys = queries + more
+    query, key, value = (
+        torch.randn(2, n, length, 4, generator=generator).requires_grad_()
+        for n, length in ((heads[0], queries), (heads[1], keys), (heads[1], keys))
+    )
+    mask = torch.rand(2, 1, queries, keys, generator=generator) > 0.5 if masked else None
+    fast = attend(query, key, value, mask, causal=causal)
+    slow = attend_written_out(query, key, value, mask, causal=causal).output
+    assert_close(fast, slow)
+    upstream = torch.randn(fast.shape, generator=generator)
+    for one, other in zip(
+        torch.autograd.grad(fast, (query, key, value), upstream),
+        torch.autograd.grad(slow, (query, key, value), upstream),
+        strict=True,
+    ):
+        assert_close(one, other)
+
+
+@pytest.mark.parametrize("form", [attend, lambda *parts: attend_written_out(*parts).output])
+def test_heads_share_the_key_beside_them(form):
+    """Of six heads and two keys, the first three heads look at the first key."""
+    query, key, value = torch.randn(2, 6, 3, 4), torch.randn(2, 2, 5, 4), torch.randn(2, 2, 5, 4)
+    found = form(query, key, value)
+    for head in range(6):
+        scores = query[:, head] @ key[:, head // 3].transpose(1, 2) / 2
+        assert_close(found[:, head], scores.softmax(-1) @ value[:, head // 3])
+
+
+def test_self_attention_is_multi_head_attention_that_looks_back():
+    one, other = SelfAttention(12, 3), MultiHeadAttention(12, 3)
+    with torch.no_grad():
+        for part in ("weight", "bias"):
+            rows = [getattr(layer, part) for layer in (other.query, other.key, other.value)]
+            getattr(one.project, part).copy_(torch.cat(rows))
+            getattr(one.output, part).copy_(getattr(other.output, part))
+    words = torch.randn(2, 5, 12)
+    assert_close(one(words), other(words, words, masks.causal(5)))
+    mask = masks.padding(torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]), 0)
+    assert_close(one(words, mask), other(words, words, mask & masks.causal(5)))
+
+
+def test_shared_keys_are_equal_keys_in_the_matrix():
+    """Six heads over two keys are six heads over six keys, each of the two three times in the matrix."""
+    shared, full = SelfAttention(24, 6, key_heads=2), SelfAttention(24, 6)
+    with torch.no_grad():
+        for part in ("weight", "bias"):
+            query, *two = getattr(shared.project, part).split([24, 8, 8])
+            rows = [kind.split(4)[head // 3] for kind in two for head in range(6)]
+            getattr(full.project, part).copy_(torch.cat([query, *rows]))
+            getattr(full.output, part).copy_(getattr(shared.output, part))
+    words = torch.randn(2, 5, 24)
+    assert_close(shared(words), full(words))
+
+
+def test_self_attention_has_the_biases_it_is_told_to_have():
+    def biases(**told):
+        return [name for name, _ in SelfAttention(8, 2, **told).named_parameters() if name.endswith("bias")]
+
+    assert biases() == ["project.bias", "output.bias"]
+    assert biases(output_bias=False) == ["project.bias"]
+    assert biases(bias=False, output_bias=False) == []
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize("pieces", [[1] * 7, [4, 1, 2], [7]])
+@pytest.mark.parametrize("key_heads", [1, 2, 6])
+def test_words_piece_by_piece_with_a_cache_are_the_words_at_once(key_heads, pieces, watched):
+    attention = SelfAttention(24, 6, key_heads=key_heads)
+    words = torch.randn(2, 7, 24)
+    mask = torch.tensor([[False, False, True, True, True, True, True], [True] * 7])[:, None, None]  # row 0 has blanks
+    rotary, cache = Rotary(4), Cache(room=2)
+    whole = attention(words, mask, turn=rotary(torch.arange(7)).turn).detach()
+    found, start = [], 0
+    with torch.no_grad(), watch(attention, *["weights"] * watched):
+        for piece in pieces:
+            stop = start + piece
+            turn = rotary(torch.arange(start, stop)).turn
+            found.append(attention(words[:, start:stop], mask[..., :stop], turn=turn, cache=cache))
+            start = stop
+    assert_close(torch.cat(found, dim=1), whole)
+    assert cache.seen.key.shape == (2, key_heads, 7, 4)
+
+
+def test_turned_self_attention_sees_how_far_apart_words_stand_and_not_where():
+    attention = SelfAttention(16, 2)
+    words, rotary = torch.randn(1, 6, 16), Rotary(8)
+    here, moved, spread = (
+        attention(words, turn=rotary(places).turn)
+        for places in (torch.arange(6), torch.arange(6) + 100, torch.arange(6) * 3)
+    )
+    assert_close(moved, here, atol=1e-5, rtol=1e-4)
+    assert (spread - here)[:, 1:].abs().amax(-1).min() > 1e-4

@@ -1,19 +1,27 @@
-"""Positions: the formula's values, and the two ways to join them."""
+"""Positions: the formula's values, the two ways to join them, and those that turn instead."""
 
+import cmath
 import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.testing import assert_close
+from transformers import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from regard.errors import InputError
 from regard.layers.positions import (
     Added,
     Concatenated,
     LearnedPositions,
+    Rotary,
     SinusoidalPositions,
+    Stretch,
     sinusoidal,
     sinusoidal_halves,
+    stretched,
 )
 
 
@@ -68,3 +76,114 @@ def test_adding_is_concatenating_with_two_identities():
     with torch.no_grad():
         joined.project.weight.copy_(torch.cat([torch.eye(8), torch.eye(8)], dim=1))
     assert_close(joined(words, places), Added()(words, places))
+
+
+def test_learned_positions_of_places_are_the_rows_of_the_table():
+    positions = LearnedPositions(4, 8)
+    torch.nn.init.normal_(positions.table)
+    places = torch.tensor([[0, 1, 2], [3, 0, 1]])
+    assert torch.equal(positions(0, 4, places), positions.table[places])
+    assert torch.equal(positions(0, 3, places)[0], positions(0, 3))
+
+
+def turned(heads, places, **settings):
+    return Rotary(heads.shape[-1], **settings)(places).turn(heads)
+
+
+@pytest.mark.parametrize(("width", "base"), [(2, 10_000.0), (6, 100.0), (64, 500_000.0)])
+def test_turning_is_multiplying_complex_numbers(width, base):
+    """Numbers k and k + K/2 are one complex number z; at place p it is z · exp(i p base^(-2k/K))."""
+    heads = torch.randn(2, 3, 9, width)
+    half = width // 2
+    numbers = torch.complex(heads[..., :half], heads[..., half:])
+    for place in range(9):
+        for k in range(half):
+            numbers[:, :, place, k] *= cmath.exp(1j * place * base ** (-2 * k / width))
+    wanted = torch.cat([numbers.real, numbers.imag], dim=-1)
+    assert_close(turned(heads, torch.arange(9), base=base), wanted, atol=2e-6, rtol=1e-5)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    one=st.integers(0, 500),
+    other=st.integers(0, 500),
+    move=st.integers(0, 500),
+    half=st.integers(1, 16),
+)
+def test_a_score_depends_on_the_distance_alone(seed, one, other, move, half):
+    generator = torch.Generator().manual_seed(seed)
+    query, key = (torch.randn(1, 1, 1, 2 * half, generator=generator).double() for _ in range(2))
+    rotary = Rotary(2 * half).double()
+
+    def score(query_at, key_at):
+        return (rotary(torch.tensor([query_at])).turn(query) * rotary(torch.tensor([key_at])).turn(key)).sum().item()
+
+    assert score(one, other) == pytest.approx(score(one + move, other + move), abs=1e-9)
+
+
+def test_another_distance_is_another_score():
+    heads = torch.ones(1, 1, 20, 8)
+    scores = turned(heads, torch.arange(20)) @ heads[0, 0, 0]
+    assert len(set(scores[0, 0].tolist())) == 20
+
+
+def test_turning_keeps_the_norm_and_place_0_as_it_was():
+    heads = torch.randn(2, 3, 50, 16)
+    found = turned(heads, torch.arange(50))
+    assert_close(found.norm(dim=-1), heads.norm(dim=-1))
+    assert torch.equal(found[:, :, 0], heads[:, :, 0])
+    assert (found[:, :, 1:] - heads[:, :, 1:]).abs().amax(-1).min() > 0.01
+
+
+def test_each_row_may_have_places_of_its_own():
+    heads = torch.randn(3, 2, 4, 8)
+    places = torch.tensor([[0, 1, 2, 3], [0, 0, 1, 2], [7, 8, 9, 10]])
+    found = turned(heads, places)
+    for row in range(3):
+        assert_close(found[row], turned(heads[row : row + 1], places[row])[0])
+
+
+def test_rates_are_a_formula_and_are_not_saved():
+    with torch.device("meta"):
+        rotary = Rotary(8)
+    assert rotary.rates.tolist() == pytest.approx([1.0, 0.1, 0.01, 0.001])
+    assert not rotary.state_dict()
+
+
+LLAMA_3 = Stretch(factor=32.0, low=1.0, high=4.0, trained=8192)
+
+
+def test_stretching_slows_the_slow_waves_and_leaves_the_fast_ones():
+    lengths = torch.tensor([10.0, 2047.0, 8193.0, 1e6])  # shorter than 8192 / 4 twice, longer than 8192 / 1 twice
+    rates = 2 * math.pi / lengths
+    assert_close(stretched(rates, LLAMA_3), rates / torch.tensor([1.0, 1.0, 32.0, 32.0]))
+
+
+def test_between_the_bounds_stretching_mixes():
+    rates = 2 * math.pi / torch.tensor([8192 / 2.5])  # 2.5 turns: half way from 1 to 4
+    assert_close(stretched(rates, LLAMA_3), rates * (0.5 + 0.5 / 32))
+
+
+@pytest.mark.parametrize("stretch", [LLAMA_3, Stretch(8.0, 1.0, 4.0, 8192), Stretch(4.0, 0.5, 8.0, 64)])
+def test_stretched_rates_are_those_of_transformers(stretch):
+    names = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
+    config = LlamaConfig(
+        hidden_size=256,
+        num_attention_heads=4,
+        rope_theta=500_000.0,
+        max_position_embeddings=131_072,
+        rope_scaling={"rope_type": "llama3", **dict(zip(names, stretch, strict=True))},
+    )
+    ours = Rotary(64, 500_000.0, stretch).rates
+    assert_close(ours, LlamaRotaryEmbedding(config).inv_freq, atol=0, rtol=2e-7)
+    assert not torch.equal(ours, Rotary(64, 500_000.0).rates)
+
+
+def test_pairs_are_those_of_transformers():
+    theirs = LlamaRotaryEmbedding(LlamaConfig(hidden_size=32, num_attention_heads=2))
+    heads = torch.randn(1, 2, 6, 16)
+    cosine, sine = theirs(heads, torch.arange(6)[None])
+    one, other = heads.chunk(2, dim=-1)
+    wanted = heads * cosine[:, None] + torch.cat([-other, one], dim=-1) * sine[:, None]
+    assert_close(turned(heads, torch.arange(6)), wanted)

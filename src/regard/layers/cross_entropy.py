@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 IGNORED = -100  # a target that is no lesson
 CHUNK = 2**21  # logits at a time: 8 MB, in and out of the processor's cache
@@ -59,6 +60,7 @@ class _Chunked(torch.autograd.Function):
         return total
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         saved = iter(ctx.saved_tensors)
         by_words, by_table = (next(saved) * outer if wanted else None for wanted in ctx.wanted)

@@ -66,6 +66,8 @@ class LearnedPositions(nn.Module):
 
     def forward(self, start: int, stop: int, places: Tensor | None = None) -> Tensor:
         """The vectors (T, D) of positions start..stop-1; or those (B, T, D) of `places`, all of them below stop."""
+        if stop > len(self.table) and places is not None:  # columns, of which a text may have fewer
+            stop = int(places.max()) + 1
         if stop > len(self.table):
             raise InputError(
                 f"{stop} tokens, but this model learned positions for {len(self.table)}; shorten the input"

@@ -33,6 +33,12 @@ class StretchConfig(Facts):
     high: float = Field(4.0, gt=0)
     trained: int = Field(8192, ge=1)
 
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        if self.high <= self.low:
+            raise ConfigError(f"model.stretch.high={self.high} is not above model.stretch.low={self.low}")
+        return self
+
 
 class LlamaConfig(LanguageConfig):
     """What a Llama is made of; the defaults are SmolLM2-135M's."""

@@ -1,0 +1,129 @@
+"""The cross-entropy in chunks: the same loss and gradients as in one line, and never all logits at once."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from regard.layers.cross_entropy import IGNORED, cross_entropy, cross_entropy_written_out
+
+CHUNK = "regard.layers.cross_entropy.CHUNK"
+PLACES, WIDTH, WORDS = 12, 5, 10
+
+
+def some(*, words=True, table=True, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(3)
+    targets = torch.randint(WORDS, (PLACES,), generator=generator)
+    made = [torch.randn(n, WIDTH, generator=generator, dtype=dtype) for n in (PLACES, WORDS)]
+    return made[0].requires_grad_(words), made[1].requires_grad_(table), targets
+
+
+# Rows at a time: one, though the chunk is smaller; one; five, the last chunk shorter; six, no rest; all; more than all.
+@pytest.mark.parametrize("chunk", [1, 10, 59, 60, 120, 2**21])
+@pytest.mark.parametrize("ignored", [[], [0], [3, 4, 5, 11], list(range(PLACES))])
+@pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
+def test_chunked_equals_written_out(monkeypatch, chunk, ignored, wanted):
+    monkeypatch.setattr(CHUNK, chunk)
+    words, table, targets = some(words=wanted[0], table=wanted[1])
+    targets[ignored] = IGNORED
+    parts = [part for part in (words, table) if part.requires_grad]
+    one, other = cross_entropy(words, table, targets), cross_entropy_written_out(words, table, targets)
+    assert_close(one, other)
+    for mine, theirs in zip(torch.autograd.grad(one / 7, parts), torch.autograd.grad(other / 7, parts), strict=True):
+        assert_close(mine, theirs)
+    if len(ignored) == PLACES:
+        assert one.item() == 0.0
+
+
+@pytest.mark.parametrize("chunk", [10, 2**21])
+def test_without_gradients_it_is_the_same_number(monkeypatch, chunk):
+    monkeypatch.setattr(CHUNK, chunk)
+    words, table, targets = some()
+    targets[2] = IGNORED
+    with torch.no_grad():
+        loss = cross_entropy(words, table, targets)
+    assert not loss.requires_grad
+    assert_close(loss, cross_entropy_written_out(words, table, targets).detach())
+    assert not cross_entropy(words.detach(), table.detach(), targets).requires_grad
+
+
+def test_the_loss_by_hand():
+    """Logits 0, ln 2 and ln 5: chances 1/8, 2/8, 5/8."""
+    table = torch.tensor([[1.0], [2.0], [5.0]]).log()
+    loss = cross_entropy(torch.ones(4, 1), table, torch.tensor([0, 1, 2, IGNORED]))
+    assert_close(loss, torch.tensor([8.0, 4.0, 1.6]).log().sum())
+
+
+def test_huge_logits_stay_finite():
+    words, table, targets = some()
+    with torch.no_grad():
+        words *= 1e4
+    loss = cross_entropy(words, table, targets)
+    loss.backward()
+    assert_close(loss, cross_entropy_written_out(words, table, targets))
+    assert words.grad.isfinite().all()
+    assert table.grad.isfinite().all()
+
+
+def test_the_inputs_are_not_written_on():
+    words, table, targets = some()
+    targets[1] = IGNORED
+    before = [part.detach().clone() for part in (words, table, targets)]
+    cross_entropy(words, table, targets).backward()
+    assert all(torch.equal(one, part) for one, part in zip(before, (words, table, targets), strict=True))
+
+
+def test_words_need_not_lie_in_rows(monkeypatch):
+    monkeypatch.setattr(CHUNK, 50)
+    words, table, targets = some()
+    columns = words.detach().t().contiguous().t().requires_grad_()
+    one, other = cross_entropy(columns, table, targets), cross_entropy(words, table, targets)
+    assert_close(one, other)
+    assert_close(torch.autograd.grad(one, columns), torch.autograd.grad(other, words))
+
+
+@pytest.mark.parametrize("chunk", [10, 30, 2**21])
+def test_the_gradients_are_those_of_small_differences(monkeypatch, chunk):
+    monkeypatch.setattr(CHUNK, chunk)
+    words, table, targets = some(dtype=torch.float64)
+    targets[4] = IGNORED
+    assert torch.autograd.gradcheck(lambda *parts: cross_entropy(*parts, targets), (words, table))
+
+
+def test_a_second_derivative_is_refused_and_not_made_up():
+    words, table, targets = some()
+    (gradient,) = torch.autograd.grad(cross_entropy(words, table, targets).square(), words, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.square().sum().backward()
+
+
+class Memory(TorchDispatchMode):
+    """What the operations inside the block allocate, in elements."""
+
+    def __init__(self):
+        super().__init__()
+        self.made = []  # keeps them, so that no two have the same address
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        made = function(*arguments, **(named or {}))
+        self.made += [part for part in (made if isinstance(made, tuple) else [made]) if isinstance(part, torch.Tensor)]
+        return made
+
+    def sizes(self):
+        storages = {part.untyped_storage().data_ptr(): part for part in self.made}
+        return [part.untyped_storage().nbytes() // part.element_size() for part in storages.values()]
+
+
+@pytest.mark.parametrize("ignored", [[], [0, 100, 299]])
+def test_never_all_logits_at_once(monkeypatch, ignored):
+    places, words, width, chunk = 300, 1000, 4, 10_000
+    monkeypatch.setattr(CHUNK, chunk)
+    read, table = torch.randn(places, width, requires_grad=True), torch.randn(words, width, requires_grad=True)
+    targets = torch.randint(words, (places,))
+    targets[ignored] = IGNORED
+    with Memory() as plain:
+        cross_entropy_written_out(read, table, targets).backward()
+    with Memory() as chunked:
+        cross_entropy(read, table, targets).backward()
+    assert max(plain.sizes()) == places * words
+    assert [size for size in chunked.sizes() if size > words * width] == [chunk]  # one buffer, and nothing else

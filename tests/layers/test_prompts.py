@@ -1,0 +1,81 @@
+"""Prompts side by side, with numbers."""
+
+import pytest
+import torch
+
+from regard.errors import InputError
+from regard.layers.attention import KeysValues
+from regard.layers.cache import Cache
+from regard.layers.prompts import PromptState, of_segments, segments_of, side_by_side
+
+CPU = torch.device("cpu")
+
+
+def test_prompts_stand_at_the_right_end_of_their_rows():
+    ids, blanks = side_by_side([[5, 6, 7], [8], [9, 10]], CPU)
+    assert ids.tolist() == [[5, 6, 7], [0, 0, 8], [0, 9, 10]]
+    assert blanks.tolist() == [0, 2, 1]
+
+
+def test_prompts_of_one_length_have_no_blanks():
+    ids, blanks = side_by_side([[5, 6], [7, 8]], CPU)
+    assert ids.tolist() == [[5, 6], [7, 8]]
+    assert blanks is None
+    assert segments_of(None, 2) is None
+    assert of_segments(None) == (None, None)
+
+
+@pytest.mark.parametrize(("prompts", "number"), [([[]], 1), ([[5], [], [6, 7]], 2)])
+def test_an_empty_prompt_is_named(prompts, number):
+    with pytest.raises(InputError, match=f"prompt {number} has no tokens; wanted one at least, such as the begin"):
+        side_by_side(prompts, CPU)
+
+
+def test_segments_are_0_where_a_row_is_blank():
+    blanks = torch.tensor([0, 2, 3])
+    assert segments_of(blanks, 3).tolist() == [[1, 1, 1], [0, 0, 1], [0, 0, 0]]
+    assert segments_of(blanks, 2).tolist() == [[1, 1], [0, 0], [0, 0]]
+
+
+def test_places_and_mask_of_segments():
+    places, mask = of_segments(torch.tensor([[0, 1, 1, 2]]))
+    assert places.tolist() == [[0, 0, 1, 0]]
+    assert mask.int().tolist() == [[[[0, 0, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]]]
+
+
+def state_of(blanks, length):
+    """A state after `length` columns; each row's keys are its number."""
+    cache = Cache()
+    if length:
+        rows = torch.arange(2.0)[:, None, None, None].expand(-1, 1, length, 2)
+        cache.append(KeysValues(rows, -rows))
+    return PromptState(torch.tensor([8, 9]), [cache], blanks)
+
+
+def test_the_next_token_looks_at_its_own_text_and_itself():
+    state = state_of(torch.tensor([0, 2]), 3)
+    assert state.length == 3
+    assert state.place().tolist() == [[3], [1]]
+    assert state.mask().int().tolist() == [[[[1, 1, 1, 1]]], [[[0, 0, 1, 1]]]]
+
+
+def test_the_first_token_of_a_text_looks_at_itself():
+    state = state_of(torch.tensor([1, 2]), 2)
+    assert state.place().tolist() == [[1], [0]]
+    assert state.mask().int().tolist() == [[[[0, 1, 1]]], [[[0, 0, 1]]]]
+
+
+@pytest.mark.parametrize("length", [0, 3])
+def test_without_blanks_there_is_nothing_to_tell(length):
+    state = state_of(None, length)
+    assert (state.length, state.place(), state.mask()) == (length, None, None)
+
+
+@pytest.mark.parametrize("rows", [[1, 1, 0], [[1, 1], [0, 0]]])
+def test_reordered_rows_take_all_they_have_with_them(rows):
+    state = state_of(torch.tensor([0, 2]), 3)
+    state.reorder(torch.tensor(rows))
+    order = torch.tensor(rows).flatten()
+    assert state.first.tolist() == (order + 8).tolist()
+    assert state.blanks.tolist() == (order * 2).tolist()
+    assert state.caches[0].seen.key[:, 0, 0, 0].tolist() == order.tolist()
