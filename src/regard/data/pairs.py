@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from regard.config import Facts
-from regard.data.lines import LIMIT, PACKINGS, read_lines
+from regard.data.lines import LIMIT, ending, read_lines
 from regard.errors import DataError
 
 WANTED = "wanted one .tsv or .jsonl file, or two text files that go line by line (each may be .gz or .zst)"
@@ -142,7 +142,7 @@ def _good_pairs(
 
 def _splitter(paths: list[Path]) -> Callable[..., tuple[str, str]]:
     """What makes (source, target) of the lines with one number, by the names of the files."""
-    endings = [_format(path) for path in paths]
+    endings = [ending(path) for path in paths]
     known = {".tsv": _columns, ".jsonl": _fields}
     if len(paths) == 2 and not known.keys() & endings:
         return _as_they_are
@@ -151,11 +151,6 @@ def _splitter(paths: list[Path]) -> Callable[..., tuple[str, str]]:
     if endings[0] not in known:
         raise DataError(f"{paths[0]}: got the ending {endings[0]!r}, {WANTED}")
     return known[endings[0]]
-
-
-def _format(path: Path) -> str:
-    """The ending that says how a file is written, below its packing."""
-    return (path.with_suffix("") if path.suffix.lower() in PACKINGS else path).suffix.lower()
 
 
 def _rows(paths: list[Path], streams: list[Iterator[bytes]]) -> Iterator[tuple[bytes, ...]]:

@@ -1,10 +1,11 @@
 """Files that appear whole or not at all, and that can be checked later: digests, fsync, rename."""
 
 import hashlib
+import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from regard.errors import DataError
+
+LAYOUT = 2  # goes up when folders are written in another way; cache entries of the old way are then not found
 
 
 class TakenError(DataError):
@@ -76,6 +79,43 @@ def verify(path: Path, fact: dict[str, Any]) -> None:
         raise DataError(f"{path}: got {size:,} bytes, wanted {fact['bytes']:,}; make the folder again")
     if digest(path).hexdigest() != fact["blake2b"]:
         raise DataError(f"{path}: is not as it was written (its digest differs); make the folder again")
+
+
+def write_index(folder: Path, what: str, index: dict[str, Any]) -> None:
+    """Write the index.json of a folder of `what`; `files` has for each file what `finish` returned."""
+    with (folder / "index.json").open("w", encoding="utf-8") as file:
+        json.dump({"layout": LAYOUT, "what": what, **index}, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_index(folder: Path, what: str, names: Callable[[dict[str, Any]], set[str]]) -> dict[str, Any]:
+    """The index.json of a folder of `what`, every file held against it; `names` says which files it must list.
+
+    DataError: a file that is missing or not as it was written.
+    """
+    path = folder / "index.json"
+    try:
+        index: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        known = index["layout"] == LAYOUT and index["what"] == what and np.dtype(index["dtype"])
+        reason = "" if known and index["files"].keys() == names(index) else "not the index of this version"
+    except FileNotFoundError:
+        reason = "is missing"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
+        reason = " ".join(str(error).split())
+    if reason:
+        raise DataError(f"{path}: cannot be read as the index of {what} ({reason}); make the folder again")
+    for name, fact in index["files"].items():
+        verify(folder / name, fact)
+    return index
+
+
+def mapped(path: Path, dtype: np.dtype) -> np.ndarray:
+    """The numbers of a file, mapped into memory."""
+    if path.stat().st_size == 0:  # nothing can be mapped of an empty file
+        return np.empty(0, dtype)
+    # A plain array over the map: slices of np.memmap itself are several times slower.
+    return np.asarray(np.memmap(path, dtype, mode="r"))
 
 
 def digest(path: Path) -> "hashlib._Hash":

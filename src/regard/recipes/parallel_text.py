@@ -6,9 +6,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from regard.data.cache import cached, content_key
 from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, read_pairs
 from regard.data.parallel import ParallelText
-from regard.data.tokenized import TokenizedPairs, cached, content_key
+from regard.data.tokenized import TokenizedPairs
 from regard.errors import DataError
 from regard.files import write_file
 from regard.models.symbols import Symbols
@@ -66,7 +67,11 @@ def _longest(data: ParallelText) -> int:
 def _tokenized(corpus: "Corpus", part: str, tokenizer: Tokenizer) -> TokenizedPairs:
     key = content_key(corpus.files, tokenizer.to_json().encode(), {"part": part, **corpus.settings})
     pairs = getattr(corpus, part)
-    return cached(key, lambda folder: TokenizedPairs.build(pairs(), tokenizer.encode_all, folder, size=tokenizer.size))
+
+    def build(folder: Path) -> TokenizedPairs:
+        return TokenizedPairs.build(pairs(), tokenizer.encode_all, folder, size=tokenizer.size)
+
+    return cached(key, build, TokenizedPairs.open)
 
 
 class FileCorpus:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.errors import FolderError, InputError
-from regard.text.tokenizer import END, PADDING, UNKNOWN, WORD, check_writable
+from regard.text.spelling import WORD
+from regard.text.tokenizer import END, PADDING, UNKNOWN, check_writable
 
 SPACE = "▁"
 SOURCE, TARGET = "source.spm", "target.spm"

@@ -6,9 +6,7 @@ a trained translator is a Marian model as it is: id 0 is the end, 1 is "<unk>" (
 last one is padding, which a decoder is also given first.
 """
 
-import codecs
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,10 +15,10 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from regard.errors import ConfigError, FolderError, InputError
+from regard.text.spelling import WORD, byte_alphabet, visible, words_of_tokens
 
 END, UNKNOWN, PADDING = "</s>", "<unk>", "<pad>"
 SMALLEST = 256 + 3  # the bytes and the specials
-WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def split_words(text: str) -> list[str]:
@@ -134,18 +132,8 @@ class Tokenizer:
         return b"".join(self._bytes[number] for number in ids).decode("utf-8", "replace").removeprefix(" ")
 
     def words(self, ids: Sequence[int]) -> list[int]:
-        """For each token the index of its word in `split_words(decode(ids))`; -1 for a special or no word.
-
-        A token with parts of two words belongs to the first. White space belongs to the word it leads to,
-        at the end of the text to the last.
-        """
-        owners = _words_of_bytes(b"".join(self._bytes[number] for number in ids))
-        result, start = [], 0
-        for number in ids:
-            length = len(self._bytes[number])
-            result.append(owners[start] if length else -1)
-            start += length
-        return result
+        """For each token the index of its word in `split_words(decode(ids))`; -1 for a special or no word."""
+        return words_of_tokens([self._bytes[number] for number in ids])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """A short name for each token, for the axis of a picture: "walk", "·ing" (the word goes on), "</s>".
@@ -160,11 +148,7 @@ class Tokenizer:
         ]
 
     def _name(self, number: int) -> str:
-        if not self._bytes[number]:
-            return str(self._core.id_to_token(number))
-        text = self._bytes[number].decode("utf-8", "backslashreplace")
-        text = (text.removeprefix(" ") or " ").replace(" ", "␣")
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        return visible(self._bytes[number]) if self._bytes[number] else str(self._core.id_to_token(number))
 
 
 def _keep_whole(core: tokenizers.Tokenizer, texts: Iterable[str], count: int) -> None:
@@ -188,7 +172,7 @@ def check_writable(text: str) -> None:
 
 def _bytes_of_tokens(core: tokenizers.Tokenizer) -> list[bytes]:
     """What each id stands for; nothing for the specials. ValueError: a token that is not made of bytes."""
-    byte_of = _byte_alphabet()
+    byte_of = byte_alphabet()
     result = []
     for number in range(core.get_vocab_size()):
         token = core.id_to_token(number) or "�"
@@ -198,38 +182,3 @@ def _bytes_of_tokens(core: tokenizers.Tokenizer) -> list[bytes]:
         except KeyError:
             raise ValueError(f"token {number} is {token!r}") from None
     return result
-
-
-def _byte_alphabet() -> dict[str, int]:
-    """GPT-2's spelling of bytes: the printable ones of Latin-1 as they are, the rest from U+0100 on."""
-    printable = {
-        *range(ord("!"), ord("~") + 1),
-        *range(ord("¡"), ord("¬") + 1),
-        *range(ord("®"), ord("ÿ") + 1),
-    }
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
-
-
-def _words_of_bytes(raw: bytes) -> list[int]:
-    """For each byte of UTF-8 the index of its word; white space counts to the next word or else the last."""
-    places, text = _places_of_bytes(raw)
-    owners, last = [-1] * len(text), -1
-    start = 0
-    for last, match in enumerate(WORD.finditer(text)):
-        owners[start : match.end()] = [last] * (match.end() - start)
-        start = match.end()
-    owners[start:] = [last] * (len(text) - start)
-    return [owners[place] for place in places]
-
-
-def _places_of_bytes(raw: bytes) -> tuple[list[int], str]:
-    """The text of the bytes, and for each byte the index of the character it belongs to."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    places, text = [], ""
-    for position in range(len(raw)):
-        new = decoder.decode(raw[position : position + 1])
-        # No character yet: the byte begins or continues the one to come.
-        places.append(len(text) + max(0, len(new) - 1))
-        text += new
-    return places, text + decoder.decode(b"", final=True)
