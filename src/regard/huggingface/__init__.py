@@ -1,4 +1,4 @@
-"""Hugging Face folders: read as they are, and written so that `transformers` opens them.
+"""Hugging Face folders: read as they are, and written so that `transformers` opens them. GGUF files: read.
 
 One file a family, with a two-way table of names. Every weight of a folder is used, or an error names it.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from regard.checkpoint import CONFIG
 from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, read_json, verify
-from regard.huggingface import gpt2, llama, marian
+from regard.huggingface import gguf, gpt2, llama, marian
 from regard.huggingface.folder import Loaded
 
 # model_type in config.json -> the file that reads it
@@ -21,12 +21,16 @@ WRITERS: dict[str, ModuleType] = {family.KIND: family for family in FAMILIES.val
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether a folder is Hugging Face's: its config.json has a model_type."""
-    return (path / CONFIG).is_file() and "model_type" in read_json(path / CONFIG)
+    """Whether a path is not ours but read here: a folder whose config.json has a model_type, or a GGUF file."""
+    if (path / CONFIG).is_file():
+        return "model_type" in read_json(path / CONFIG)
+    return gguf.is_gguf(path)
 
 
 def load(path: Path) -> Loaded:
-    """Read a folder of one of the families; one that we exported is held against its manifest first."""
+    """Read a GGUF file or a folder of one of the families; what we exported is held against its manifest first."""
+    if path.is_file():
+        return gguf.load(path)
     if (path / MANIFEST).is_file():
         verify(path)
     config = read_json(path / CONFIG)
