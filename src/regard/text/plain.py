@@ -135,6 +135,12 @@ class TextTokenizer:
     def end(self) -> int | None:
         return self.ends[0] if self.ends else None
 
+    @property
+    def leading(self) -> int | None:
+        """The begin, if the file itself puts it before every text: the model was then trained so."""
+        before = self._core.encode("", add_special_tokens=True).ids[:1]
+        return self.begin if before == [self.begin] else None
+
     def encode(self, text: str, *, specials: bool = False) -> list[int]:
         """The ids of a text, without begin and end.
 
