@@ -198,11 +198,6 @@ class TextTokenizer:
         ]
         return [f"·{name}" if on else name for name, on in zip(names, [False, *going_on], strict=False)]
 
-    @cached_property
-    def begins(self) -> bool:
-        """The model wants `begin` before a text: this is what its own file does."""
-        return self.begin is not None and self._core.encode("", add_special_tokens=True).ids[:1] == [self.begin]
-
     def token(self, number: int | None) -> str | None:
         """A token's name in the file."""
         return None if number is None else self._core.id_to_token(number)
