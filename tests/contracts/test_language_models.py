@@ -283,7 +283,7 @@ def test_a_beam_of_one_is_greedy(model, prompts):
 @torch.no_grad()
 def test_a_log_probability_is_what_the_full_pass_says(model, prompts):
     for prompt, hypotheses in zip(prompts, generate(model, prompts, Beam(4, n_best=4), Limits([8] * 4)), strict=True):
-        assert len(hypotheses) == 4
+        assert len({(*found.tokens, found.ended) for found in hypotheses}) == 4
         for found in hypotheses:
             text = [*found.tokens, model.config.symbols.end] if found.ended else found.tokens
             logits = model(torch.tensor([[*prompt, *text[:-1]]]))[0, len(prompt) - 1 :]

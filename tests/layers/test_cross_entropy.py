@@ -109,21 +109,38 @@ class Memory(TorchDispatchMode):
         self.made += [part for part in (made if isinstance(made, tuple) else [made]) if isinstance(part, torch.Tensor)]
         return made
 
-    def sizes(self):
+    def sizes(self, *given):
+        """Of everything that was made, and of nothing that was given."""
         storages = {part.untyped_storage().data_ptr(): part for part in self.made}
+        for part in given:
+            storages.pop(part.untyped_storage().data_ptr(), None)
         return [part.untyped_storage().nbytes() // part.element_size() for part in storages.values()]
+
+
+def many(ignored=()):
+    """300 places, 1000 words."""
+    words, table = torch.randn(300, 4, requires_grad=True), torch.randn(1000, 4, requires_grad=True)
+    targets = torch.randint(1000, (300,))
+    targets[list(ignored)] = IGNORED
+    return words, table, targets
 
 
 @pytest.mark.parametrize("ignored", [[], [0, 100, 299]])
 def test_never_all_logits_at_once(monkeypatch, ignored):
-    places, words, width, chunk = 300, 1000, 4, 10_000
-    monkeypatch.setattr(CHUNK, chunk)
-    read, table = torch.randn(places, width, requires_grad=True), torch.randn(words, width, requires_grad=True)
-    targets = torch.randint(words, (places,))
-    targets[ignored] = IGNORED
+    monkeypatch.setattr(CHUNK, 10_000)
+    given = many(ignored)
     with Memory() as plain:
-        cross_entropy_written_out(read, table, targets).backward()
+        cross_entropy_written_out(*given).backward()
     with Memory() as chunked:
-        cross_entropy(read, table, targets).backward()
-    assert max(plain.sizes()) == places * words
-    assert [size for size in chunked.sizes() if size > words * width] == [chunk]  # one buffer, and nothing else
+        cross_entropy(*given).backward()
+    assert max(plain.sizes(*given)) == 300 * 1000
+    # One buffer; all else is as small as the table.
+    assert [size for size in chunked.sizes(*given) if size > 4000] == [10_000]
+
+
+def test_where_no_gradient_is_wanted_none_is_made(monkeypatch):
+    monkeypatch.setattr(CHUNK, 10_000)
+    given = many()
+    with torch.no_grad(), Memory() as memory:
+        cross_entropy(*given)
+    assert [size for size in memory.sizes(*given) if size >= 300] == [10_000]

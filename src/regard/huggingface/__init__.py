@@ -1,41 +1,53 @@
-"""Hugging Face folders: read as they are, and written so that `transformers` opens them.
+"""Hugging Face folders: read as they are, and written so that `transformers` opens them. GGUF files: read.
 
 One file a family, with a two-way table of names. Every weight of a folder is used, or an error names it.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from regard.checkpoint import CONFIG
 from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, read_json, verify
-from regard.huggingface import marian
+from regard.huggingface import gguf, gpt2, llama, marian
 from regard.huggingface.folder import Loaded
 
-# model_type in config.json -> the file that reads and writes it
-FAMILIES = {"marian": marian}
+# model_type in config.json -> the file that reads it
+FAMILIES = {"marian": marian, "gpt2": gpt2, "llama": llama, "qwen2": llama}
+# A kind of ours -> the file that writes it
+WRITERS: dict[str, ModuleType] = {family.KIND: family for family in FAMILIES.values()}
 
 
-def is_foreign(folder: Path) -> bool:
-    """Whether a folder is Hugging Face's: its config.json has a model_type."""
-    return (folder / CONFIG).is_file() and "model_type" in read_json(folder / CONFIG)
+def is_foreign(path: Path) -> bool:
+    """Whether a path is not ours but read here: a folder whose config.json has a model_type, or a GGUF file."""
+    if (path / CONFIG).is_file():
+        return "model_type" in read_json(path / CONFIG)
+    return gguf.is_gguf(path)
 
 
-def load(folder: Path) -> Loaded:
-    """Read a folder of one of the families; one that we exported is held against its manifest first."""
-    if (folder / MANIFEST).is_file():
-        verify(folder)
-    config = read_json(folder / CONFIG)
+def load(path: Path) -> Loaded:
+    """Read a GGUF file or a folder of one of the families; what we exported is held against its manifest first."""
+    if path.is_file():
+        return gguf.load(path)
+    if (path / MANIFEST).is_file():
+        verify(path)
+    config = read_json(path / CONFIG)
     family = config["model_type"]
     if not isinstance(family, str) or family not in FAMILIES:
-        raise FolderError(f"{folder / CONFIG}: model_type is {family!r}, wanted one of {', '.join(FAMILIES)}")
-    return FAMILIES[family].load(folder, config)
+        raise FolderError(f"{path / CONFIG}: model_type is {family!r}, wanted one of {', '.join(FAMILIES)}")
+    return FAMILIES[family].load(path, config)
 
 
 def files(kind: str, model: Any, tokenizer: Any, **search: Any) -> Mapping[str, bytes]:
-    """A model as the files of a Hugging Face folder; `search` is how it is searched: beams, length_penalty, longest."""
-    for family in FAMILIES.values():
-        if kind == family.KIND:
-            return family.files(model, tokenizer, **search)
-    raise ConfigError(f"a {kind} has no counterpart at Hugging Face that regard writes; wanted {marian.KIND}")
+    """A model as the files of a Hugging Face folder.
+
+    `search` is how a translator is searched where nobody says otherwise: beams, length_penalty, longest. A language
+    model has none.
+    """
+    if kind not in WRITERS:
+        raise ConfigError(
+            f"a {kind} has no counterpart at Hugging Face that regard writes; wanted one of {', '.join(WRITERS)}"
+        )
+    return WRITERS[kind].files(model, tokenizer, **search)

@@ -9,7 +9,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, nn
 
-from regard.checkpoint import read_tensors
+from regard.checkpoint import CONFIG, read_tensors
 from regard.errors import FolderError
 from regard.files import read_json
 
@@ -61,18 +61,19 @@ def weights(folder: Path) -> dict[str, Tensor]:
     elif (folder / INDEX).is_file():
         files = sorted(set(read_json(folder / INDEX).get("weight_map", {}).values()))
     elif (folder / PICKLE).is_file():
-        raise pickled(str(folder), str(folder))
+        raise pickled(str(folder), folder, str(folder))
     else:
         raise FolderError(f"{folder} has no {WEIGHTS}; wanted a Hugging Face folder with its weights")
     return {name: tensor for file in files for name, tensor in read_tensors(folder / Path(file).name).items()}
 
 
-def pickled(name: str, output: str) -> FolderError:
+def pickled(name: str, folder: Path, output: str) -> FolderError:
     """What to say of weights in a pickle."""
+    found = read_json(folder / CONFIG).get("architectures") or ["AutoModel"]
     return FolderError(
         f"{name} has its weights in {PICKLE}, a pickle, which can run code when it is read; convert it once, with "
         'transformers installed: python -c "import sys, transformers; a, b = sys.argv[1:]; '
-        "transformers.AutoModelForSeq2SeqLM.from_pretrained(a).save_pretrained(b); "
+        f"transformers.{found[0]}.from_pretrained(a).save_pretrained(b); "
         f'transformers.AutoTokenizer.from_pretrained(a).save_pretrained(b)" {name} {output}'
     )
 

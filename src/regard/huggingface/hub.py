@@ -30,5 +30,5 @@ def find(folder: str | Path) -> Path:
             "check the name and the connection"
         ) from error
     if not any(found.glob("*.safetensors")):
-        raise pickled(str(folder), path.name)
+        raise pickled(str(folder), found, path.name)
     return found

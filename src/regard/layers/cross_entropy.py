@@ -17,6 +17,8 @@ CHUNK = 2**21  # logits at a time: 8 MB, in and out of the processor's cache
 
 def cross_entropy(words: Tensor, table: Tensor, targets: Tensor) -> Tensor:
     """The sum over all places of -log softmax(words tableᵀ)[target]: words (N, D), table (V, D), targets (N,)."""
+    if not torch.is_grad_enabled():  # which a function does not see: it would make a parameter's gradient all the same
+        words, table = words.detach(), table.detach()
     return _Chunked.apply(words, table, targets)
 
 

@@ -1,12 +1,14 @@
 """A model folder written for other programs."""
 
 from pathlib import Path
+from typing import Any
 
 from regard import huggingface
 from regard.errors import ConfigError
 from regard.files import write_folder
 from regard.generation import Beam
 from regard.running import load
+from regard.running.translator import Translator
 
 FORMATS = ("huggingface",)
 
@@ -18,14 +20,14 @@ def export_folder(folder: Path, output: Path, to: str) -> list[str]:
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ConfigError(f"{output} is there and not empty; give a folder that is not there yet")
     model = load(folder)
-    beam = model.strategy if isinstance(model.strategy, Beam) else Beam(1)
-    files = huggingface.files(
-        model.kind,
-        model.model,
-        model.tokenizer,
-        beams=beam.width,
-        length_penalty=beam.length_penalty,
-        longest=model.longest,
-    )
+    files = huggingface.files(model.kind, model.model, model.tokenizer, **_search(model))
     write_folder(output.absolute(), files)
     return list(files)
+
+
+def _search(model: Any) -> dict[str, Any]:
+    """How a translator searches, which its folder says; a language model's folder says nothing of it."""
+    if not isinstance(model, Translator):
+        return {}
+    beam = model.strategy if isinstance(model.strategy, Beam) else Beam(1)
+    return {"beams": beam.width, "length_penalty": beam.length_penalty, "longest": model.longest}

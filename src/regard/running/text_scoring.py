@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 from regard.checkpoint import SETTINGS
 from regard.data.cutting import Piece
@@ -16,11 +17,11 @@ from regard.data.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.errors import DataError
 from regard.files import read_json
-from regard.layers.cross_entropy import cross_entropy
 from regard.running.writer import Writer
 from regard.tasks.language_modeling import surprise
 
 ROWS = 8  # windows side by side
+LOGITS = 2**24  # numbers in memory at a time
 LONGEST = 2048  # tokens of a window, where the model sees more
 
 
@@ -31,12 +32,16 @@ def score_text(writer: Writer, folder: Path, paths: Sequence[Path], *, most: int
     of `most` only the first so many tokens.
     """
     bad = BadLines()
-    reader = _Reader(writer, read_documents(paths, on_error="skip", report=bad) if paths else _heldout(folder))
+    pieces = read_documents(paths, on_error="skip", report=bad) if paths else _heldout(folder)
+    return score_pieces(writer, pieces, most=most) | ({"bad_lines": bad.summary()} if bad.count else {})
+
+
+def score_pieces(writer: Writer, pieces: Iterator[Piece], *, most: int | None = None) -> dict[str, Any]:
+    """The same on documents in pieces."""
+    reader = _Reader(writer, pieces)
     total, tokens, begun = 0.0, 0, time.perf_counter()
     for window in reader.windows(min(writer.context, LONGEST), math.inf if most is None else most):
-        with torch.inference_mode():
-            words = writer.model.read(window[:, :-1])
-            total += cross_entropy(words.flatten(0, 1), writer.model.table, window[:, 1:].flatten()).item()
+        total += _surprise(writer.model, window)
         tokens += window[:, 1:].numel()
     if not tokens:
         raise DataError("one token of text or none; wanted at least two, so that one can be foretold")
@@ -47,8 +52,16 @@ def score_text(writer: Writer, folder: Path, paths: Sequence[Path], *, most: int
         "loss": total / tokens,
         **surprise(total / tokens, tokens=tokens, text_bytes=text_bytes),
         "tokens_per_second": tokens / (time.perf_counter() - begun),
-        **({"bad_lines": bad.summary()} if bad.count else {}),
     }
+
+
+@torch.inference_mode()
+def _surprise(model: Any, window: torch.Tensor) -> float:
+    """Summed cross-entropy of a window (B, T + 1), by the model's own logits, some at a time."""
+    words, truth = model.read(window[:, :-1]).flatten(0, 1), window[:, 1:].flatten()
+    rows = max(1, LOGITS // model.config.vocabulary)
+    pairs = zip(words.split(rows), truth.split(rows), strict=True)
+    return sum(F.cross_entropy(model.logits(some), wanted, reduction="sum").item() for some, wanted in pairs)
 
 
 class _Reader:

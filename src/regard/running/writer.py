@@ -147,12 +147,11 @@ class Writer:
         return self.run(prompt, strategy, specials=True, **options)
 
     def encode(self, prompt: str, *, truncate: bool = False, specials: bool = False) -> list[int]:
-        """The ids of a prompt: the begin symbol first where the model wants it, or alone for an empty prompt."""
+        """The ids of a prompt: the begin symbol first where the model wants it; for an empty prompt, an end alone."""
         ids = self.tokenizer.encode(prompt, specials=specials)
-        begin = self.tokenizer.begin if self.tokenizer.begin is not None else self.tokenizer.end
-        wanted = self.tokenizer.begins and not (specials and ids[:1] == [begin])
-        if (wanted or not ids) and begin is not None:
-            ids = [begin, *ids]
+        first = self.tokenizer.leading if ids else self.tokenizer.end
+        if first is not None and ids[:1] != [first]:  # a chat template may have put it there already
+            ids = [first, *ids]
         if not ids:
             raise InputError("the prompt is empty and this model has no symbol to begin with; give it a first word")
         if len(ids) > self.context:

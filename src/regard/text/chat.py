@@ -25,7 +25,7 @@ def render(
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     world = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
-    world.filters["tojson"] = _to_json  # jinja's own writes < as <, which models have not been taught
+    world.filters["tojson"] = _to_json  # jinja's own escapes < and é, as no model was taught
     world.globals |= {"raise_exception": _refuse, "strftime_now": _now}
     try:
         return world.from_string(template).render(

@@ -84,7 +84,7 @@ def _by_number(core: tokenizers.Tokenizer, folder: Path, key: str, *places: dict
         said = place.get(key)
         found += said if isinstance(said, list) else [] if said is None else [said]
     for number in found:
-        if type(number) is not int or core.id_to_token(number) is None:
+        if type(number) is not int or not 0 <= number < 1 << 32 or core.id_to_token(number) is None:
             raise FolderError(f"{folder}: its {key} is {number!r}, which is no token of its tokenizer")
     return found
 

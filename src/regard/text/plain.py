@@ -135,6 +135,12 @@ class TextTokenizer:
     def end(self) -> int | None:
         return self.ends[0] if self.ends else None
 
+    @property
+    def leading(self) -> int | None:
+        """The begin, if the file itself puts it before every text: the model was then trained so."""
+        before = self._core.encode("", add_special_tokens=True).ids[:1]
+        return self.begin if before == [self.begin] else None
+
     def encode(self, text: str, *, specials: bool = False) -> list[int]:
         """The ids of a text, without begin and end.
 
@@ -191,11 +197,6 @@ class TextTokenizer:
             for word, before, raw in zip(words[1:], words, spellings, strict=False)
         ]
         return [f"·{name}" if on else name for name, on in zip(names, [False, *going_on], strict=False)]
-
-    @cached_property
-    def begins(self) -> bool:
-        """The model wants `begin` before a text: this is what its own file does."""
-        return self.begin is not None and self._core.encode("", add_special_tokens=True).ids[:1] == [self.begin]
 
     def token(self, number: int | None) -> str | None:
         """A token's name in the file."""

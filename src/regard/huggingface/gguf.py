@@ -1,0 +1,290 @@
+"""GGUF files, as llama.cpp has them: one file with metadata, tokenizer and weights, mostly quantized.
+
+Read through the `gguf` package; every weight becomes float32. Two conventions differ from Hugging Face's: llama.cpp
+turns neighboring numbers of a head where we turn those half a head apart, so the rows of its Llama queries and keys
+stand in another order; and the stretch of Llama 3's angles is kept as a table of divisors.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import ValidationError
+from torch import Tensor, nn
+
+from regard.checkpoint import assign_weights
+from regard.errors import ConfigError, FolderError
+from regard.huggingface import llama
+from regard.huggingface.folder import Loaded, all_used, take
+from regard.huggingface.gguf_words import read_words
+from regard.huggingface.language import TASK, fits, symbols_of
+from regard.huggingface.names import Names
+from regard.layers.positions import Rotary, Stretch, stretched
+from regard.models.gpt import GPT, GPTConfig
+from regard.models.llama import Llama, LlamaConfig, StretchConfig
+from regard.models.symbols import TextSymbols
+
+MAGIC = b"GGUF"
+TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")
+ARCHITECTURES = ("llama", "qwen2", "gpt2")
+STRETCH = "rope_freqs.weight"
+KEYS = (
+    *("vocab_size", "context_length", "embedding_length", "block_count", "feed_forward_length"),
+    "attention.head_count",
+)
+PARTS = {
+    "norm_attention": ("attn_norm",),
+    "attention.output": ("attn_output",),
+    "norm_feed_forward": ("ffn_norm",),
+    "feed_forward.contract": ("ffn_down",),
+}
+WHOLE = {
+    "embedding.weight": "token_embd.weight",
+    "positions.table": "position_embd.weight",
+    "norm.weight": "output_norm.weight",
+    "norm.bias": "output_norm.bias",
+    "output.weight": "output.weight",
+}
+LLAMA = Names(
+    WHOLE,
+    "blk.{}.",
+    {
+        **PARTS,
+        "attention.project": ("attn_q", "attn_k", "attn_v"),
+        "feed_forward.expand": ("ffn_gate", "ffn_up"),
+    },
+)
+GPT2 = Names(WHOLE, "blk.{}.", {**PARTS, "attention.project": ("attn_qkv",), "feed_forward.expand": ("ffn_up",)})
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a path is a file that says it is a GGUF, by its name or by its first bytes."""
+    if not path.is_file():
+        return False
+    if path.suffix.lower() == ".gguf":
+        return True
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def load(path: Path) -> Loaded:
+    """Read a GGUF file."""
+    file = File(path)
+    kind = file.fact("general.architecture")
+    if kind not in ARCHITECTURES:
+        raise FolderError(f"{path}: general.architecture is {kind!r}, wanted one of {', '.join(ARCHITECTURES)}")
+    if file.fact("split.count", 1) not in (0, 1):
+        raise FolderError(f"{path} is one of {file.fact('split.count')} parts; join them with llama-gguf-split --merge")
+    tokenizer, notes = read_words(file.facts, path)
+    fits(tokenizer, file.rows("token_embd.weight"), path)
+    symbols = symbols_of(tokenizer)
+    try:
+        model = _gpt2(file, symbols) if kind == "gpt2" else _llama(file, kind, symbols)
+    except ConfigError as error:
+        raise FolderError(f"{path}: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise FolderError(f"{path}: {first['loc'][0]} is {first['input']!r}: {first['msg']}") from error
+    return Loaded("gpt" if kind == "gpt2" else "llama", TASK, model.eval(), tokenizer, notes=notes)
+
+
+class File:
+    """An open GGUF file: its facts, and its tensors as they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.facts, self.tensors = _open(path)
+        for name, tensor in self.tensors.items():
+            if tensor.tensor_type.name not in TYPES:
+                raise FolderError(
+                    f"{path}: weight {name} is of type {tensor.tensor_type.name}, wanted one of {', '.join(TYPES)}"
+                )
+
+    def fact(self, key: str, *otherwise: Any) -> Any:
+        """A value of the metadata; without a second argument it must be there."""
+        if key not in self.facts and not otherwise:
+            raise FolderError(f"{self.path} has no key {key}, which this model needs")
+        return self.facts.get(key, *otherwise)
+
+    def count(self, key: str, *otherwise: int) -> int:
+        """The same for a number from 1 on."""
+        value = self.fact(key, *otherwise)
+        if type(value) is not int or value < 1:
+            raise FolderError(f"{self.path}: {key} is {value!r}, wanted a number from 1 on")
+        return value
+
+    def only(self, architecture: str, known: Iterable[str], must: dict[str, tuple[Any, ...]]) -> None:
+        """FolderError for a key of the architecture that is not known, or that has another value than it must."""
+        names = {f"{architecture}.{key}" for key in known}
+        values = {f"{architecture}.{key}": allowed for key, allowed in must.items()}
+        for key, value in self.facts.items():
+            if key in values and value not in values[key]:
+                wanted = " or ".join(repr(allowed) for allowed in values[key])
+                raise FolderError(f"{self.path}: {key} is {value!r}, wanted {wanted}; regard has no other")
+            if key.startswith(f"{architecture}.") and key not in names | values.keys():
+                raise FolderError(f"{self.path} has a key {key!r} that regard does not know")
+
+    def rows(self, name: str) -> int:
+        """How many rows a matrix has."""
+        if name not in self.tensors:
+            raise FolderError(f"{self.path} has no weight {name}, which this model needs")
+        return int(self.tensors[name].shape[-1])
+
+    def layers(self, architecture: str) -> int:
+        """How many blocks the model has; the last of them must be there."""
+        count = self.count(f"{architecture}.block_count")
+        self.rows(f"blk.{count - 1}.attn_norm.weight")
+        return count
+
+    def take(self) -> dict[str, Tensor]:
+        """All weights in single precision; each leaves the file as it is read."""
+        found = {}
+        for name in list(self.tensors):
+            found[name] = _dequantized(self.tensors.pop(name))
+        return found
+
+
+def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The metadata and the tensors, whose bytes stay in the file until they are asked for."""
+    from gguf import GGUFReader
+
+    class Reader(GGUFReader):
+        """The bytes as a plain array: slices of a memmap are slow, and a vocabulary is a hundred thousand of them."""
+
+        @property
+        def data(self) -> Any:
+            return self._bytes
+
+        @data.setter
+        def data(self, mapped: Any) -> None:
+            self._bytes = mapped.view(np.ndarray)
+
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise FolderError(f"{path} is not a GGUF file: it does not begin with the bytes GGUF")
+    try:
+        reader = Reader(path)
+        facts = {name: field.contents() for name, field in reader.fields.items()}
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError, OSError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise FolderError(f"{path} is damaged or cut short, copy it again ({reason})") from error
+    if reader.byte_order != "I":
+        raise FolderError(f"{path} is written for machines of the other byte order; wanted a little-endian GGUF")
+    return facts, {tensor.name: tensor for tensor in reader.tensors}
+
+
+def _dequantized(tensor: Any) -> Tensor:
+    from gguf import quants
+
+    weight = quants.dequantize(tensor.data, tensor.tensor_type)
+    return torch.from_numpy(np.array(weight, dtype=np.float32, copy=None if weight.flags.writeable else True))
+
+
+# ------------------------------------------------ the two models
+
+
+def _llama(file: File, architecture: str, symbols: TextSymbols) -> Llama:
+    def count(key: str, *otherwise: int) -> int:
+        return file.count(f"{architecture}.{key}", *otherwise)
+
+    width, heads = count("embedding_length"), count("attention.head_count")
+    head = width // heads
+    file.only(
+        architecture,
+        [
+            *KEYS,
+            *("attention.head_count_kv", "attention.layer_norm_rms_epsilon", "rope.freq_base"),
+            *("rope.scaling.original_context_length", "rope.scaling.finetuned", "tensor_data_layout"),
+        ],
+        {
+            **dict.fromkeys(["rope.dimension_count", "attention.key_length", "attention.value_length"], (head,)),
+            "rope.scaling.type": ("none",),
+            "rope.scaling.factor": (1.0,),
+            "rope.scale_linear": (1.0,),
+            "expert_count": (0,),
+            "expert_used_count": (0,),
+        },
+    )
+    base = file.fact(f"{architecture}.rope.freq_base", llama.BASE)
+    config = LlamaConfig(
+        vocabulary=file.rows("token_embd.weight"),
+        context=count("context_length"),
+        width=width,
+        heads=heads,
+        key_heads=count("attention.head_count_kv", heads),
+        layers=file.layers(architecture),
+        feed_forward=count("feed_forward_length"),
+        tied="output.weight" not in file.tensors,
+        bias=architecture == "qwen2",
+        base=base,
+        stretch=_stretch(file, head, base),
+        epsilon=_short(file.fact(f"{architecture}.attention.layer_norm_rms_epsilon")),
+        symbols=symbols,
+    )
+    with torch.device("meta"):
+        model = Llama(config)
+    found = file.take()
+    if architecture == "llama":
+        for number in range(config.layers):
+            _halves(found, f"blk.{number}.attn_q.weight", config.heads)
+            _halves(found, f"blk.{number}.attn_k.weight", config.key_heads)
+    _assign(model, found, LLAMA, llama.rows(config), file)
+    return model
+
+
+def _gpt2(file: File, symbols: TextSymbols) -> GPT:
+    file.only(
+        "gpt2",
+        [*KEYS, "attention.layer_norm_epsilon"],
+        {"attention.head_count_kv": (file.fact("gpt2.attention.head_count"),)},
+    )
+    config = GPTConfig(
+        vocabulary=file.rows("token_embd.weight"),
+        context=file.count("gpt2.context_length"),
+        width=file.count("gpt2.embedding_length"),
+        heads=file.count("gpt2.attention.head_count"),
+        layers=file.layers("gpt2"),
+        feed_forward=file.count("gpt2.feed_forward_length"),
+        tied="output.weight" not in file.tensors,
+        epsilon=_short(file.fact("gpt2.attention.layer_norm_epsilon")),
+        symbols=symbols,
+    )
+    with torch.device("meta"):
+        model = GPT(config)
+    _assign(model, file.take(), GPT2, {}, file)
+    return model
+
+
+def _assign(model: nn.Module, found: dict[str, Tensor], names: Names, rows: Any, file: File) -> None:
+    where = str(file.path)
+    wanted = names.to_theirs(model.state_dict(), rows)
+    taken = take(found, {name: name for name in wanted}, wanted, where)
+    all_used(found, where)
+    assign_weights(model, names.to_ours(taken, model.state_dict()), where)
+
+
+def _halves(found: dict[str, Tensor], name: str, heads: int) -> None:
+    """Rows of each head from pairs side by side to pairs half a head apart."""
+    weight = found.get(name)
+    if weight is not None and len(weight) % (2 * heads) == 0:  # `take` says what is wrong otherwise
+        found[name] = weight.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+
+
+def _stretch(file: File, head: int, base: float) -> StretchConfig | None:
+    """Llama 3's stretch, told from the table of divisors that the converter made of it."""
+    if STRETCH not in file.tensors:
+        return None
+    divisors = _dequantized(file.tensors.pop(STRETCH))
+    found = StretchConfig(factor=max(1.0, divisors.max().item()), low=1.0, high=4.0, trained=8192)
+    rates: Tensor = Rotary(head, base).rates  # type: ignore[assignment]
+    wanted = rates / stretched(rates, Stretch(**found.model_dump()))
+    if divisors.shape != wanted.shape or not torch.allclose(divisors, wanted, rtol=1e-4):
+        raise FolderError(f"{file.path}: {STRETCH} is not Llama 3's table; regard has no other")
+    return found
+
+
+def _short(value: float) -> float:
+    """A number stored in single precision as it was meant: 1e-05, not 9.999999747378752e-06."""
+    return float(str(np.float32(value)))

@@ -1,0 +1,176 @@
+"""GPT2LMHeadModel, the family of GPT-2 and DistilGPT2: our GPT under other names.
+
+Its matrices are stored (in, out), the other way round than ours; files differ in whether the names begin with
+"transformer.", and old ones hold the causal mask of every layer.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.checkpoint import CONFIG, assign_weights
+from regard.errors import ConfigError, FolderError
+from regard.huggingface.folder import WEIGHTS, Loaded, all_used, drop_copies, take, weights
+from regard.huggingface.language import TASK, CausalConfig, folder_files, read_words
+from regard.huggingface.names import Names
+from regard.models.gpt import GPT, GPTConfig
+from regard.models.symbols import TextSymbols
+
+KIND = "gpt"
+ACTIVATIONS = {
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu": "gelu",
+    "relu": "relu",
+    "silu": "swish",
+    "swish": "swish",
+}
+PREFIX = "transformer."
+NAMES = Names(
+    whole={
+        "embedding.weight": f"{PREFIX}wte.weight",
+        "positions.table": f"{PREFIX}wpe.weight",
+        "norm.weight": f"{PREFIX}ln_f.weight",
+        "norm.bias": f"{PREFIX}ln_f.bias",
+        "output.weight": "lm_head.weight",
+    },
+    block=f"{PREFIX}h.{{}}.",
+    parts={
+        "norm_attention": ("ln_1",),
+        "attention.project": ("attn.c_attn",),
+        "attention.output": ("attn.c_proj",),
+        "norm_feed_forward": ("ln_2",),
+        "feed_forward.expand": ("mlp.c_fc",),
+        "feed_forward.contract": ("mlp.c_proj",),
+    },
+)
+TURNED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # stored (in, out)
+
+
+class GPT2Config(CausalConfig):
+    """config.json of a GPT-2 folder; the defaults are those of `transformers`."""
+
+    model_type: Literal["gpt2"]
+    vocab_size: int = Field(50257, ge=2)
+    n_positions: int = Field(1024, ge=1)
+    n_embd: int = Field(768, ge=1)
+    n_layer: int = Field(12, ge=1)
+    n_head: int = Field(12, ge=1)
+    n_inner: int | None = Field(None, ge=1)
+    activation_function: Literal["gelu_new", "gelu_pytorch_tanh", "gelu", "relu", "silu", "swish"] = "gelu_new"
+    layer_norm_epsilon: float = Field(1e-5, gt=0)
+    resid_pdrop: float = Field(0.1, ge=0, lt=1)
+    tie_word_embeddings: bool = True
+    # Must be so: regard has no other.
+    scale_attn_weights: Literal[True] = True
+    scale_attn_by_inverse_layer_idx: Literal[False] = False
+    add_cross_attention: Literal[False] = False
+    # What changes nothing once a model is trained, and what older versions left behind.
+    reorder_and_upcast_attn: bool = False  # only the order of the same arithmetic
+    embd_pdrop: float = 0.1
+    attn_pdrop: float = 0.1
+    n_ctx: int | None = None
+    n_special: int | None = None
+    predict_special_tokens: bool | None = None
+    summary_type: str | None = None
+    summary_use_proj: bool | None = None
+    summary_activation: str | None = None
+    summary_proj_to_labels: bool | None = None
+    summary_first_dropout: float | None = None
+    gradient_checkpointing: bool | None = None
+    afn: str | None = None
+
+
+def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
+    """Read a GPT-2 folder."""
+    where = str(folder / WEIGHTS)
+    theirs = GPT2Config.read(config, folder / CONFIG)
+    words = read_words(folder, theirs, theirs.vocab_size)
+    facts = to_ours(theirs, folder / CONFIG, words.symbols)
+    with torch.device("meta"):
+        model = GPT(facts)
+    wanted = _turned(NAMES.to_theirs(model.state_dict(), {}))
+    found = _prefixed(weights(folder))
+    _drop_masks(found, facts, where)
+    taken = _turned(take(found, {name: name for name in wanted}, wanted, where))
+    ours = NAMES.to_ours(taken, model.state_dict())
+    if facts.tied:
+        drop_copies(found, {"lm_head.weight": ours["embedding.weight"]}, where)
+    all_used(found, where)
+    assign_weights(model, ours, where)
+    return Loaded(KIND, TASK, model.eval(), words.tokenizer, notes=words.notes)
+
+
+def _prefixed(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The files of GPT2Model, without the head, leave the prefix out."""
+    if any(name.startswith(PREFIX) for name in found):
+        return found
+    return {name if name == "lm_head.weight" else PREFIX + name: found.pop(name) for name in list(found)}
+
+
+def _drop_masks(found: dict[str, Tensor], facts: GPTConfig, where: str) -> None:
+    """Old files hold the mask of every layer, and the number that stood for minus infinity."""
+    attentions = [f"{PREFIX}h.{number}.attn." for number in range(facts.layers)]
+    triangle = torch.ones(facts.context, facts.context).tril()[None, None]
+    drop_copies(found, {f"{name}bias": triangle for name in attentions}, where)
+    for name in attentions:
+        found.pop(f"{name}masked_bias", None)
+
+
+def _turned(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """(in, out) for (out, in) and back."""
+    return {
+        name: tensor.t().contiguous() if name.endswith(TURNED) and tensor.dim() == 2 else tensor
+        for name, tensor in tensors.items()
+    }
+
+
+def to_ours(theirs: GPT2Config, path: Path, symbols: TextSymbols) -> GPTConfig:
+    try:
+        return GPTConfig(
+            vocabulary=theirs.vocab_size,
+            context=theirs.n_positions,
+            width=theirs.n_embd,
+            heads=theirs.n_head,
+            layers=theirs.n_layer,
+            feed_forward=theirs.n_inner,
+            activation=ACTIVATIONS[theirs.activation_function],
+            tied=theirs.tie_word_embeddings,
+            dropout=theirs.resid_pdrop,
+            epsilon=theirs.layer_norm_epsilon,
+            symbols=symbols,
+        )
+    except ConfigError as error:
+        raise FolderError(f"{path}: {error}") from error
+
+
+def to_theirs(ours: GPTConfig) -> dict[str, Any]:
+    """config.json for one of our models, but for the ids of its tokenizer."""
+    names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+    return {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "vocab_size": ours.vocabulary,
+        "n_positions": ours.context,
+        "n_embd": ours.width,
+        "n_layer": ours.layers,
+        "n_head": ours.heads,
+        "n_inner": ours.feed_forward,
+        "activation_function": names[ours.activation],
+        "layer_norm_epsilon": ours.epsilon,
+        "resid_pdrop": ours.dropout,
+        "embd_pdrop": ours.dropout,
+        "attn_pdrop": 0.0,
+        "tie_word_embeddings": ours.tied,
+    }
+
+
+def files(model: nn.Module, tokenizer: Any) -> dict[str, bytes]:
+    """A GPT as the files of a GPT-2 folder."""
+    assert isinstance(model, GPT)
+    found = _turned(NAMES.to_theirs(model.state_dict(), {}))
+    return folder_files(to_theirs(model.config), found, tokenizer)

@@ -1,0 +1,176 @@
+"""What the folders of all language models share: common keys, the tokenizer with its ends, and the files written."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+from torch import Tensor
+
+from regard.checkpoint import CONFIG, encode_tensors
+from regard.errors import FolderError
+from regard.files import encode_json, read_json
+from regard.huggingface.folder import GENERATION, WEIGHTS, ForeignConfig
+from regard.models.symbols import TextSymbols
+from regard.text.plain import TextTokenizer
+
+TASK = "language"
+
+# Settings of generation that say how to search -> the values at which they change nothing.
+SEARCH: dict[str, tuple[Any, ...]] = {
+    "do_sample": (False,),
+    "temperature": (1.0,),
+    "top_k": (0, 50),  # 50 is the default of `transformers`, without effect where it does not sample
+    "top_p": (1.0,),
+    "typical_p": (1.0,),
+    "repetition_penalty": (1.0,),
+    "length_penalty": (1.0,),
+    "diversity_penalty": (0.0,),
+    "num_beams": (1,),
+    "num_beam_groups": (1,),
+    "num_return_sequences": (1,),
+    "max_length": (20,),  # the default of older versions, which they wrote out
+    "min_length": (0,),
+    "no_repeat_ngram_size": (0,),
+    "encoder_no_repeat_ngram_size": (0,),
+    "early_stopping": (False,),
+    "remove_invalid_values": (False,),
+    "output_scores": (False,),
+    "return_dict_in_generate": (False,),
+}
+HARMLESS = {
+    *("pad_token_id", "eos_token_id", "bos_token_id", "use_cache", "transformers_version", "_from_model_config"),
+    *("output_attentions", "output_hidden_states"),
+}
+
+
+class CausalConfig(ForeignConfig):
+    """Keys that config.json of every language model may have."""
+
+    bos_token_id: int | None = Field(None, ge=0)
+    eos_token_id: int | list[int] | None = None
+    # Must be so: regard has no other.
+    is_encoder_decoder: Literal[False] = False
+    quantization_config: None = None
+    pruned_heads: dict[str, Any] | None = Field(None, max_length=0)
+    # How to search, in older folders; generation_config.json goes before these.
+    do_sample: bool | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    typical_p: float | None = None
+    repetition_penalty: float | None = None
+    length_penalty: float | None = None
+    diversity_penalty: float | None = None
+    num_beams: int | None = None
+    num_beam_groups: int | None = None
+    num_return_sequences: int | None = None
+    max_length: int | None = None
+    min_length: int | None = None
+    no_repeat_ngram_size: int | None = None
+    encoder_no_repeat_ngram_size: int | None = None
+    early_stopping: bool | None = None
+    bad_words_ids: list[list[int]] | None = None
+    forced_bos_token_id: int | None = None
+    forced_eos_token_id: int | None = None
+    suppress_tokens: list[int] | None = None
+    begin_suppress_tokens: list[int] | None = None
+    exponential_decay_length_penalty: Any = None
+    remove_invalid_values: bool | None = None
+    output_scores: bool | None = None
+    return_dict_in_generate: bool | None = None
+    # What changes nothing once a model is trained, what only repeats the above, and what older versions left behind.
+    architectures: list[str] | None = None
+    pad_token_id: int | None = None
+    sep_token_id: int | None = None
+    unk_token_id: int | None = None
+    decoder_start_token_id: int | None = None
+    tokenizer_class: str | None = None
+    prefix: str | None = None
+    initializer_range: float | None = None
+    use_cache: bool | None = None
+    is_decoder: bool | None = None
+    cross_attention_hidden_size: int | None = None
+    tie_encoder_decoder: bool | None = None
+    chunk_size_feed_forward: int | None = None
+    problem_type: str | None = None
+    finetuning_task: str | None = None
+    task_specific_params: Any = None
+    id2label: dict[str, str] | None = None
+    label2id: dict[str, int] | None = None
+    num_labels: int | None = None
+    old_num_labels: int | None = Field(None, alias="_num_labels")
+    output_past: bool | None = None
+    output_attentions: bool | None = None
+    output_hidden_states: bool | None = None
+    return_dict: bool | None = None
+    torchscript: bool | None = None
+    use_bfloat16: bool | None = None
+    tf_legacy_loss: bool | None = None
+    dtype: str | None = None
+    torch_dtype: str | None = None
+    transformers_version: str | None = None
+    name_or_path: str | None = Field(None, alias="_name_or_path")
+    attn_implementation: str | None = Field(None, alias="_attn_implementation")
+    attn_implementation_autoset: bool | None = Field(None, alias="_attn_implementation_autoset")
+    javascript: Any = Field(None, alias="transformers.js_config")
+    unsloth_version: str | None = None
+    unsloth_fixed: bool | None = None
+
+
+class Words(NamedTuple):
+    """The tokenizer of a folder, the ids its model knows, and the settings that are not followed."""
+
+    tokenizer: TextTokenizer
+    symbols: TextSymbols
+    notes: list[str]
+
+
+def read_words(folder: Path, config: CausalConfig, vocabulary: int) -> Words:
+    """The tokenizer of a folder; it ends where the folder's generation settings say."""
+    tokenizer = TextTokenizer.from_folder(folder)
+    fits(tokenizer, vocabulary, folder)
+    path = folder / GENERATION if (folder / GENERATION).is_file() else folder / CONFIG
+    own = read_json(path) if path.name == GENERATION else config.model_dump(exclude_none=True)
+    said = own.get("eos_token_id", config.eos_token_id)
+    ends = [said] if isinstance(said, int) else said or []
+    if ends:  # the one the tokenizer names goes first: it also stands behind a document
+        tokenizer.ends = tuple(sorted(dict.fromkeys(ends), key=lambda end: end != tokenizer.end))
+    return Words(tokenizer, symbols_of(tokenizer), _notes(own, path))
+
+
+def symbols_of(tokenizer: TextTokenizer) -> TextSymbols:
+    """The ids a model knows; a begin only where its tokenizer puts it before every text."""
+    return TextSymbols(begin=tokenizer.leading, end=tokenizer.end)
+
+
+def fits(tokenizer: TextTokenizer, vocabulary: int, path: Path) -> None:
+    if tokenizer.size > vocabulary:
+        raise FolderError(f"{path}: the tokenizer has {tokenizer.size} tokens, the model {vocabulary} ids: not a pair")
+
+
+def _notes(own: Mapping[str, Any], path: Path) -> list[str]:
+    """One line for each setting that would change what is written."""
+    wanted = own.keys() & SEARCH.keys() if path.name == CONFIG else own.keys() - HARMLESS
+    return [
+        f"{path}: {key} is {own[key]!r}: not followed by default"
+        for key in sorted(wanted)
+        if own[key] not in (None, [], {}, *SEARCH.get(key, ()))
+    ]
+
+
+def folder_files(
+    config: Mapping[str, Any], tensors: Mapping[str, Tensor], tokenizer: TextTokenizer
+) -> dict[str, bytes]:
+    """The files of a folder that `transformers` opens: config.json gets the tokenizer's ids."""
+    ends = list(tokenizer.ends)
+    ids = {
+        "bos_token_id": tokenizer.begin,
+        "eos_token_id": None if not ends else ends[0] if len(ends) == 1 else ends,
+    }
+    return {
+        CONFIG: encode_json({**config, **ids, "pad_token_id": None, "dtype": "float32"}),
+        GENERATION: encode_json(ids),
+        WEIGHTS: encode_tensors(tensors, {"format": "pt"}),
+        **tokenizer.files(),
+    }
