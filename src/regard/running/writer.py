@@ -248,10 +248,9 @@ class Page:
             return False
         if draw not in self._decoders:
             self._decoders[draw], self._texts[draw] = StreamDecoder(self.tokenizer), ""
-        self._texts[draw] += self._decoders[draw].add(written[-1])
-        text = self._texts[draw]
-        longest = max((len(stop) for stop in self.stop), default=0)
-        stopped = any(stop in text[-(longest + 64) :] for stop in self.stop)
+        new = self._decoders[draw].add(written[-1])
+        text = self._texts[draw] = self._texts[draw] + new
+        stopped = any(stop in text[-(len(stop) + len(new)) :] for stop in self.stop)
         self._say(self._cut(text) if stopped else text[: len(text) - self._uncertain(text)])
         return stopped
 
