@@ -227,7 +227,10 @@ class Writer:
             written += more.tokens
             total += more.log_probability
             ended = more.ended
-        score = total if rounds else found.score
+        score = found.score
+        if rounds:
+            penalty = strategy.length_penalty if isinstance(strategy, Beam) else 0.0
+            score = total / (len(written) + ended) ** penalty
         return Continuation(page.text(written), written, total, score, ended, forgot=rounds > 0)
 
 
