@@ -147,9 +147,11 @@ class Writer:
         return self.run(prompt, strategy, specials=True, **options)
 
     def encode(self, prompt: str, *, truncate: bool = False, specials: bool = False) -> list[int]:
-        """The ids of a prompt: the begin symbol first where the model wants it; for an empty prompt, an end alone."""
+        """The ids of a prompt: the begin symbol first where the model wants it; else for an empty one the end."""
         ids = self.tokenizer.encode(prompt, specials=specials)
-        first = self.tokenizer.leading if ids else self.tokenizer.end
+        first = self.tokenizer.leading
+        if first is None and not ids:  # as if another text had ended here
+            first = self.tokenizer.end
         if first is not None and ids[:1] != [first]:  # a chat template may have put it there already
             ids = [first, *ids]
         if not ids:
