@@ -38,8 +38,8 @@ class Packed:
             self._kernel: Any = torch.ops.quantized.linear_prepack(rounded, None)
 
     def __call__(self, words: Tensor) -> Tensor:
-        """(…, N) of words (…, D)."""
-        rows = words.reshape(-1, words.shape[-1])
+        """(…, N) of words (…, D); no gradient comes back."""
+        rows = words.detach().reshape(-1, words.shape[-1])
         largest = rows.abs().amax(1, keepdim=True).clamp_(min=1e-12)
         ranged = rows.new_ones(len(rows), rows.shape[1] + 2)
         torch.div(rows, largest, out=ranged[:, :-2])
