@@ -192,6 +192,7 @@ def _write_on(
     if telling:
         options = {**options, "tell": lambda text: print(text, end="", flush=True)}
         if not chat:
+            runner.encode(prompts[0], truncate=bool(options.get("truncate")))  # what is refused is not shown
             print(prompts[0], end="", flush=True)
     if chat:
         found = [runner.chat([{"role": "user", "content": prompt}], strategy, **options) for prompt in prompts]
