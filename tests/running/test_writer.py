@@ -14,7 +14,13 @@ from regard.running import writer as module
 from regard.running.writer import Continuation, Page, Writer, _ranked
 from regard.text.plain import TextTokenizer
 
-PROMPTS = ["The old captain", "A", "My brother opened the door while the", "Nobody sang of the sea and laughed. ", "Señora"]
+PROMPTS = [
+    "The old captain",
+    "A",
+    "My brother opened the door while the",
+    "Nobody sang of the sea and laughed. ",
+    "Señora",
+]
 CHANCE = Sample(temperature=0.9, top_p=0.95, seed=4)
 
 
