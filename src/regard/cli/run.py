@@ -189,11 +189,9 @@ def _write_on(
     chosen = strategy or runner.strategy
     alone = len(prompts) == 1 and getattr(chosen, "draws", 1) == 1 and not isinstance(chosen, Beam)
     telling = alone and not as_json and not log_probabilities
+    teller = _Teller("" if chat else prompts[0])
     if telling:
-        options = {**options, "tell": lambda text: print(text, end="", flush=True)}
-        if not chat:
-            runner.encode(prompts[0], truncate=bool(options.get("truncate")))  # what is refused is not shown
-            print(prompts[0], end="", flush=True)
+        options = {**options, "tell": teller}
     if chat:
         found = [runner.chat([{"role": "user", "content": prompt}], strategy, **options) for prompt in prompts]
     else:
@@ -203,12 +201,23 @@ def _write_on(
         if as_json:
             print_json(continued_as_dict(one, likely))
         elif telling:
-            print()
+            teller("\n")
         else:
             title = f"prompt {number + 1}" if len(found) > 1 else ""
             show_continued(one, likely, title=title, before="" if chat else prompt)
     if any(text.forgot for one in found for text in one.texts):
         note(f"a text outgrew the context of {runner.context} tokens: its beginning was out of sight at its end")
+
+
+class _Teller:
+    """Shows a text while it is written, behind its prompt; nothing of a prompt that is refused."""
+
+    def __init__(self, prompt: str) -> None:
+        self._before = prompt
+
+    def __call__(self, text: str) -> None:
+        print(self._before + text, end="", flush=True)
+        self._before = ""
 
 
 def _refuse(options: dict[str, Any], model: str) -> None:
