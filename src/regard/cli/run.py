@@ -128,6 +128,8 @@ def run(
     _check_choice(greedy, beam, n_best, length_penalty, sample, given)
     if best_by not in (None, "likelihood", "mean", "consistency"):
         raise ConfigError(f"--best-by {best_by}: wanted likelihood, mean or consistency")
+    if best_by is not None and (samples or n_best) == 1:
+        raise ConfigError(f"--best-by {best_by} ranks several texts; add --samples 10, say")
     if truncate not in (None, "left"):
         raise ConfigError(f"--truncate {truncate}: wanted left")
     texts = _inputs(inputs)
