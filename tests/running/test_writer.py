@@ -8,7 +8,7 @@ import torch
 
 import regard
 from regard.errors import FolderError, InputError
-from regard.generation import Beam, Greedy, Sample
+from regard.generation import Beam, Greedy, Sample, generate
 from regard.metrics.agreement import agreement
 from regard.running import writer as module
 from regard.running.writer import Continuation, Page, Writer, _ranked
@@ -203,14 +203,29 @@ def test_a_text_that_outgrows_the_context_goes_on(writer, strategy):
 
 
 def test_a_text_goes_on_from_the_second_half_of_what_it_saw(writer):
-    prompt = writer.encode("The")
-    room = writer.context - len(prompt) + 1
-    found = writer.run("The", Greedy(), tokens=room + 10).texts[0].tokens
-    kept = [*prompt, *found[:room]][-writer.context // 2 :]
-    for token in found[room:]:
+    """It reads 32 tokens, then the last 16 of all and what it writes behind them until it reads 32 again, and so on."""
+    (found,) = writer.run("The", Greedy(), tokens=80).texts
+    assert (len(found.tokens), found.forgot) == (80, True)
+    text, seen = writer.encode("The"), 0
+    for token in found.tokens:
+        if len(text) - seen > writer.context:
+            seen = len(text) - writer.context // 2
         with torch.no_grad():
-            assert token == writer.model(torch.tensor([kept]))[0, -1].argmax().item()
-        kept.append(token)
+            assert token == writer.model(torch.tensor([text[seen:]]))[0, -1].argmax().item()
+        text.append(token)
+
+
+def test_every_part_of_every_text_has_a_chance_of_its_own(writer, monkeypatch):
+    drawn = []
+
+    def recording(model, prompts, strategy, limits):
+        drawn.extend((number, draw) for number in limits.numbers for draw in range(strategy.draws))
+        return generate(model, prompts, strategy, limits)
+
+    monkeypatch.setattr(module, "generate", recording)
+    writer.run_all(["The", "A"], Sample(draws=3), tokens=80)
+    assert len(drawn) > 15
+    assert len(set(drawn)) == len(drawn)
 
 
 def test_the_beams_of_a_long_text_are_ranked_by_one_measure(writer):
