@@ -211,7 +211,6 @@ def test_greedy_with_a_penalty_says_nothing_twice_and_counts_the_prompt(model):
     prompt = [5, 6, 7]
     limits = Limits([20], prompts=[prompt])
     ((found,),) = generate(model, [prompt], Greedy(repetition_penalty=1000.0), limits)
-    assert not found.ended or len(found.tokens) < 20
     assert len(set(found.tokens) | set(prompt)) == len(found.tokens) + len(prompt)
     ((plain,),) = generate(model, [prompt], Greedy(), limits)
     assert found.tokens != plain.tokens
