@@ -6,6 +6,7 @@ batch; so each word is divided by its largest number first, and two columns of +
 the kernel's range at exactly that. So a word's result does not depend on the words beside it.
 """
 
+import math
 import warnings
 from typing import Any
 
@@ -29,6 +30,7 @@ class Packed:
         torch.backends.quantized.engine = "fbgemm"
         weight = F.pad(weight.detach().float(), (0, 2))
         scale = weight.abs().amax(1).clamp(min=1e-12) / LEVELS
+        self._range = torch.tensor([1.0, -1.0])
         with warnings.catch_warnings():
             # torch means to move these kernels to another package one day; the versions we allow have them.
             warnings.filterwarnings("ignore", message=".*quantized tensor creation functions.*")
@@ -37,15 +39,16 @@ class Packed:
             )
             self._kernel: Any = torch.ops.quantized.linear_prepack(rounded, None)
 
-    def __call__(self, words: Tensor) -> Tensor:
+    def __call__(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
         """(…, N) of words (…, D)."""
         rows = words.reshape(-1, words.shape[-1])
-        largest = rows.abs().amax(1, keepdim=True).clamp_(min=1e-12)
-        ranged = rows.new_ones(len(rows), rows.shape[1] + 2)
+        largest = torch.linalg.vector_norm(rows, math.inf, dim=1, keepdim=True).clamp_(min=1e-12)
+        ranged = rows.new_empty(len(rows), rows.shape[1] + 2)
+        ranged[:, -2:] = self._range
         torch.div(rows, largest, out=ranged[:, :-2])
-        ranged[:, -1] = -1.0
         found = torch.ops.quantized.linear_dynamic(ranged, self._kernel, reduce_range=True)
-        return found.mul_(largest).unflatten(0, words.shape[:-1])
+        found = found.mul_(largest) if bias is None else torch.addcmul(bias, found, largest)
+        return found.unflatten(0, words.shape[:-1])
 
 
 class QuantizedLinear(nn.Module):
@@ -59,8 +62,7 @@ class QuantizedLinear(nn.Module):
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
 
     def forward(self, words: Tensor) -> Tensor:
-        found = self.packed(words)
-        return found if self.bias is None else found.add_(self.bias)
+        return self.packed(words, self.bias)
 
 
 class QuantizedEmbedding(Embedding):
@@ -72,8 +74,7 @@ class QuantizedEmbedding(Embedding):
         self.packed = Packed(embedding.weight)
 
     def logits(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
-        found = self.packed(words)
-        return found if bias is None else found.add_(bias)
+        return self.packed(words, bias)
 
 
 def quantize(model: nn.Module) -> int:
