@@ -2,6 +2,7 @@
 
 import io
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +95,55 @@ def trained(tmp_path_factory, command):
     )
     assert done.returncode == 0, done.stderr
     return folder
+
+
+# The same for a language model.
+TINY_TEXT = [
+    "model.width=32",
+    "model.heads=2",
+    "model.layers=1",
+    "model.context=32",
+    "training.batch_tokens=512",
+    "training.warmup=5",
+    "training.evaluate_every=40",
+]
+PEOPLE = ["the old captain", "a small boy", "the queen of the hill", "my brother", "nobody", "señora Núñez"]
+DEEDS = ["walked home", "opened the door", "sang of the sea", "waited for the rain", "read a long letter"]
+MANNERS = ["before dawn", "in the winter", "while the dogs slept", "and laughed", "without a word — twice"]
+
+
+@pytest.fixture(scope="session")
+def story(tmp_path_factory) -> Path:
+    """A text file of 600 sentences, five a line."""
+    chance = random.Random(3)
+    sentences = [" ".join(map(chance.choice, (PEOPLE, DEEDS, MANNERS))).capitalize() + "." for _ in range(600)]
+    path = tmp_path_factory.mktemp("texts") / "story.txt"
+    lines = (" ".join(sentences[start : start + 5]) for start in range(0, len(sentences), 5))
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def novel(tmp_path_factory, command, story):
+    """A folder that `regard train gpt FILE` made: byte-level BPE, a context of 32 tokens."""
+    folder = tmp_path_factory.mktemp("runs") / "novel"
+    done = command("train", "gpt", story, "-o", folder, *TINY_TEXT, "model.vocabulary=300", "training.steps=120")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def letters(tmp_path_factory, command, story):
+    """The same with a token a character."""
+    folder = tmp_path_factory.mktemp("runs") / "letters"
+    done = command("train", "gpt", story, "-o", folder, *TINY_TEXT, "data.tokenizer=characters", "training.steps=120")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_text() -> list[str]:
+    return TINY_TEXT
 
 
 @pytest.fixture(autouse=True)

@@ -140,7 +140,11 @@ def test_recipes_lists_and_shows(here):
         (["run", "{trained}", "hello", "--beam", "0"], "a beam of 0, wanted 1 or more"),
         (["run", "{trained}", "hello", "--sample", "--temperature", "0"], "temperature is 0.0, wanted more than 0"),
         (["run", "{trained}", "hello", "--sample", "--beam", "4"], "two ways to choose"),
-        (["run", "{trained}", "hello", "--temperature", "2"], "belong to --sample"),
+        (
+            ["run", "{trained}", "hello", "--temperature", "2", "--beam", "3"],
+            "--temperature draws by chance",
+        ),
+        (["run", "{trained}", "hello", "--length-penalty", "2"], "belong to --beam"),
         (["run", "{trained}", "hello", "--beam", "2", "--length-penalty", "1000"], "length_penalty is 1000.0"),
         (["evaluate", "{trained}", "--most", "0"], "--most"),
         (["train", "translator", "-o", "{trained}/checkpoints/.."], "was begun with"),

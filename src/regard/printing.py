@@ -1,6 +1,7 @@
 """Results as lines for people, or as JSON."""
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,7 +80,9 @@ def continued_as_dict(found: "Continued", likely: "list[list[Token]] | None") ->
         for text in found.texts
     ]
     for text, tokens in zip(texts, likely or [], strict=False):
-        text["log_probabilities"] = [[token.text, token.log_probability] for token in tokens]
+        text["log_probabilities"] = [
+            [token.text, None if math.isnan(token.log_probability) else token.log_probability] for token in tokens
+        ]
     return {"prompt": found.prompt, "texts": texts}
 
 

@@ -11,6 +11,8 @@ from regard.evaluation.cost import KINDS, Measured, Pass, Size, find_crossing, g
 from regard.evaluation.model_cost import FORMULAS, bytes_of, model_cost, pairings, storages_of
 from regard.models import MODELS, build
 from regard.models.conv_seq2seq import ConvConfig
+from regard.models.gpt import GPTConfig
+from regard.models.llama import LlamaConfig
 from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
 
@@ -27,6 +29,11 @@ CONFIGS = [
     RNNConfig(**SMALL, cell="lstm", layers=2, similarity="dot", both_ways=False),
     ConvConfig(**SMALL, layers=2),
     ConvConfig(**SMALL, layers=3, decoder_layers=1, kernel=4),
+    GPTConfig(**SMALL, context=32, heads=4, layers=2),
+    GPTConfig(**SMALL, context=32, heads=2, layers=1, feed_forward=24, tied=False),
+    LlamaConfig(**SMALL, context=32, heads=4, key_heads=2, layers=2, feed_forward=24),
+    LlamaConfig(**SMALL, context=32, heads=2, key_heads=2, layers=1, feed_forward=8, tied=False, bias=True),
+    LlamaConfig(**SMALL, context=32, heads=4, key_heads=1, layers=3, feed_forward=20),
 ]
 
 

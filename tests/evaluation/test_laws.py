@@ -1,14 +1,18 @@
 """The laws hold for our models, and each can fail: for every law there is a model that breaks it."""
 
+import json
 import math
 
 import pytest
 import torch
 from torch import nn
 
-from regard.evaluation.laws import LAWS, Subject, check
+from regard.evaluation.laws import LAWS, Continuing, Subject, check
 from regard.layers import masks
-from regard.layers.attention import MultiHeadAttention
+from regard.layers.attention import KeysValues, MultiHeadAttention, SelfAttention, attend
+from regard.layers.prompts import PromptState
+from regard.models.gpt import GPT, GPTConfig
+from regard.models.llama import Llama, LlamaConfig
 from regard.models.symbols import Symbols
 from regard.models.transformer import Encoder, Transformer, TransformerConfig, TransformerState
 from regard.worlds.sentences import sentences
@@ -211,6 +215,180 @@ class ForbidsAWord(Transformer):
 
 def test_a_word_at_minus_infinity_breaks_no_law():
     assert broken_laws(ForbidsAWord(CONFIG)) <= {"no dead parameter"}  # the loss on random words is infinite
+
+
+# ------------------------------------------------ language models
+
+
+TEXT = {"vocabulary": 60, "context": 32, "width": 24, "layers": 2, "symbols": {"end": 2}}
+LANGUAGE = [
+    (GPT, GPTConfig(**TEXT, heads=3)),
+    (GPT, GPTConfig(**TEXT | {"symbols": {}}, heads=2, tied=False)),
+    (Llama, LlamaConfig(**TEXT, heads=6, key_heads=2, feed_forward=32)),
+    (Llama, LlamaConfig(**TEXT, heads=3, key_heads=3, feed_forward=32, tied=False, bias=True)),
+]
+
+
+def loud(model):
+    """As a trained one: its parts matter."""
+    torch.manual_seed(2)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(std=parameter.shape[-1] ** -0.5)
+            else:
+                parameter.add_(torch.randn_like(parameter), alpha=0.2)
+    return model.eval()
+
+
+def findings_of(model):
+    return list(check(Continuing(loud(model), vocabulary=60, symbols=model.config.symbols)))
+
+
+@pytest.mark.parametrize(("kind", "config"), LANGUAGE)
+def test_our_language_models_keep_every_law_that_is_theirs(kind, config):
+    findings = findings_of(kind(config))
+    assert [finding.law.name for finding in findings if finding.holds is None] == ["a set without positions"]
+    assert [str(finding) for finding in findings if finding.holds is False] == []
+
+
+class LooksAhead(SelfAttention):
+    def forward(self, words, mask=None, *, turn=None, cache=None):
+        heads = self.project(words).unflatten(-1, (-1, self.head_width)).transpose(1, 2)
+        query, key, value = heads.split([self.heads, self.key_heads, self.key_heads], dim=1)
+        if turn is not None:
+            query, key = turn(query), turn(key)
+        seen = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
+        found = attend(query, seen.key, seen.value, mask, causal=False, tap=self.weights)
+        return self.output(found.transpose(1, 2).flatten(2))
+
+
+class AheadToo:
+    """Its attention is not causal."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        for block in self.blocks:
+            block.attention.__class__ = LooksAhead
+
+
+class StaysInItsRows:
+    """Nothing of its state changes places."""
+
+    def start(self, prompts):
+        state = super().start(prompts)
+        state.reorder = lambda rows: None
+        return state
+
+
+class LeavesItsCache:
+    """The blanks change places, the cache does not."""
+
+    def start(self, prompts):
+        state = super().start(prompts)
+
+        def reorder(rows):
+            caches, state.caches = state.caches, []
+            PromptState.reorder(state, rows)
+            state.caches = caches
+
+        state.reorder = reorder
+        return state
+
+
+class LeavesItsBlanks:
+    """The cache changes places, the blanks do not."""
+
+    def start(self, prompts):
+        state = super().start(prompts)
+
+        def reorder(rows):
+            blanks, state.blanks = state.blanks, None
+            PromptState.reorder(state, rows)
+            if blanks is not None:
+                state.blanks = blanks.repeat(2)[: len(rows.flatten())]
+
+        state.reorder = reorder
+        return state
+
+
+class SeesBlanks:
+    """Attends to what stands before a shorter prompt."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        for block in self.blocks:
+            block.register_forward_pre_hook(
+                lambda block, given: tuple(None if getattr(one, "dtype", None) is torch.bool else one for one in given)
+            )
+
+
+class SeesBlanksInSteps(SeesBlanks):
+    """Only where it writes step by step."""
+
+    def forward(self, ids, segments=None):
+        hooks = [dict(block._forward_pre_hooks) for block in self.blocks]
+        for block in self.blocks:
+            block._forward_pre_hooks.clear()
+        try:
+            return super().forward(ids, segments)
+        finally:
+            for block, before in zip(self.blocks, hooks, strict=True):
+                block._forward_pre_hooks.update(before)
+
+
+class CountsColumns:
+    """A word's place is its column, blanks counted."""
+
+    def read(self, ids, segments=None):
+        mask = None if segments is None else masks.same_segment(segments, segments)
+        return self._through(self._embed(ids, 0, None), mask)
+
+
+class StepsTwiceAtFirst:
+    def step(self, tokens, state):
+        if state.length < 12:
+            super().step(tokens, state)
+        return super().step(tokens, state)
+
+
+class NeverReadsThePrompt:
+    def forward(self, ids, segments=None):
+        return super().forward(torch.cat([ids[:, :-8] * 0 + 5, ids[:, -8:]], dim=1), segments)
+
+
+BROKEN_LANGUAGE = [
+    (AheadToo, "causality"),
+    (StaysInItsRows, "cached = uncached"),
+    (LeavesItsCache, "cached = uncached"),
+    (LeavesItsBlanks, "cached = uncached"),
+    (SeesBlanks, "batch = single"),
+    (SeesBlanksInSteps, "cached = uncached"),
+    (StepsTwiceAtFirst, "cached = uncached"),
+    (NeverReadsThePrompt, "the memory is used"),
+]
+
+
+@pytest.mark.parametrize(("kind", "config"), [LANGUAGE[0], LANGUAGE[2]], ids=["gpt", "llama"])
+@pytest.mark.parametrize(("fault", "law"), BROKEN_LANGUAGE, ids=lambda value: getattr(value, "__name__", value))
+def test_a_broken_language_model_is_found_and_the_law_named(kind, config, fault, law):
+    broken = type(fault.__name__, (fault, kind), {})(config)
+    assert law in {finding.law.name for finding in findings_of(broken) if finding.holds is False}
+
+
+def test_learned_positions_that_count_blanks_are_found():
+    """(Rotary ones do not mind: they know only how far apart two words are.)"""
+    broken = type("Broken", (CountsColumns, GPT), {})(LANGUAGE[0][1])
+    assert "batch = single" in {finding.law.name for finding in findings_of(broken) if finding.holds is False}
+
+
+def test_the_laws_hold_for_what_was_trained_on_text(here, novel, letters):
+    for folder in (novel, letters):
+        done = here("check", folder, "--json")
+        assert done.returncode == 0, done.stdout
+        assert [finding["law"] for finding in json.loads(done.stdout) if finding["holds"] is None] == [
+            "a set without positions"
+        ]
 
 
 # ------------------------------------------------ a module of the user's own

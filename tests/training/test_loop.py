@@ -50,13 +50,7 @@ class Doubling:
         loss = (model(noisy) - 2 * batch.words).square().sum()
         return loss * math.nan if model.training and model.steps() in self.spoiled else loss
 
-    def predict(self, model, batch, generate):
-        return ["a"]
-
-    def references(self, batch):
-        return ["a"]
-
-    def score(self, predictions, references):
+    def measures(self, model, loss, batches, generate):
         return {"exact_match": 1.0}
 
 

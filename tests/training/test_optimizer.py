@@ -31,6 +31,19 @@ def test_the_way_down(schedule, half):
     assert rate(500) == rate(110)
 
 
+def test_warm_up_stable_decay():
+    """To the peak in 10 steps, there until the last fifth of 100, then straight down to zero."""
+
+    def rate(step, decay=0.2):
+        return learning_rate(step, schedule="wsd", peak=2.0, warmup=10, total=100, decay=decay)
+
+    assert [rate(step) for step in (1, 5, 10)] == pytest.approx([0.2, 1.0, 2.0])
+    assert [rate(step) for step in (11, 50, 80)] == [2.0, 2.0, 2.0]
+    assert [rate(step) for step in (81, 90, 95, 99, 100)] == pytest.approx([1.9, 1.0, 0.5, 0.1, 0.0])
+    assert rate(150) == 0
+    assert [rate(step, decay=1.0) for step in (20, 60)] == pytest.approx([1.6, 0.8])
+
+
 def test_only_matrices_decay():
     model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))
     (adam,) = make_optimizers(model, kind="adamw", weight_decay=0.1)

@@ -10,18 +10,17 @@ import time
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "regard", "train", "translator", "-o"]
+TRANSLATOR = ["translator"]
 SETTINGS = ["training.steps=60", "training.checkpoint_every=5", "training.seed=3"]
 
 
-def start(folder, settings):
-    return subprocess.Popen(
-        [*COMMAND, str(folder), *SETTINGS, *settings], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+def start(folder, settings, recipe=TRANSLATOR):
+    words = [sys.executable, "-m", "regard", "train", *recipe, "-o", str(folder), *SETTINGS, *settings]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
-def finish(folder, settings):
-    process = start(folder, settings)
+def finish(folder, settings, recipe=TRANSLATOR):
+    process = start(folder, settings, recipe)
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors.decode()
     return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
@@ -52,6 +51,16 @@ def test_killed_and_run_again_equals_uninterrupted(tmp_path, tiny):
     assert not (folder / "model.safetensors").exists()
     assert finish(folder, tiny) == wanted
     assert not list(folder.rglob(".new-*"))
+
+
+def test_so_does_a_language_model_with_dropout(tmp_path, tiny_text, story):
+    settings = [*tiny_text, "model.vocabulary=300", "model.dropout=0.1", "training.recompute=true"]
+    recipe = ["gpt", str(story)]
+    wanted = finish(tmp_path / "whole", settings, recipe)
+    folder = tmp_path / "killed"
+    assert kill_when(start(folder, settings, recipe), lambda: max(steps_saved(folder), default=0) >= 15)
+    assert not (folder / "model.safetensors").exists()
+    assert finish(folder, settings, recipe) == wanted
 
 
 @pytest.mark.prove

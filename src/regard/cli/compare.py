@@ -96,8 +96,12 @@ def cost(
     batch: Annotated[
         int | None, typer.Option(min=1, help="Of a MODEL: sentences side by side.", show_default="8")
     ] = None,
-    source: Annotated[int | None, typer.Option(min=1, help="Of a MODEL: tokens read.", show_default="128")] = None,
-    target: Annotated[int | None, typer.Option(min=1, help="Of a MODEL: tokens written.", show_default="128")] = None,
+    source: Annotated[
+        int | None, typer.Option(min=1, help="Of a MODEL: tokens read.", show_default="128, or half its context")
+    ] = None,
+    target: Annotated[
+        int | None, typer.Option(min=1, help="Of a MODEL: tokens written.", show_default="128, or half its context")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The curves as .png, .svg or .pdf.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -130,7 +134,7 @@ def cost(
         raise ConfigError(f"--width {layers['width']} does not divide into --heads {layers['heads']}")
     runtime.prepare()
     if model is not None:
-        rows = cost_of_model(model, batch=batch or 8, source=source or 128, target=target or 128)
+        rows = cost_of_model(model, batch=batch or 8, source=source, target=target)
         print_json([asdict(row) for row in rows]) if as_json else show_model_cost(rows)
         return
     costs = cost_of_layers(**layers, output=output, note=note)

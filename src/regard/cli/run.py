@@ -128,6 +128,8 @@ def run(
     _check_choice(greedy, beam, n_best, length_penalty, sample, given)
     if best_by not in (None, "likelihood", "mean", "consistency"):
         raise ConfigError(f"--best-by {best_by}: wanted likelihood, mean or consistency")
+    if best_by is not None and (samples or n_best) == 1:
+        raise ConfigError(f"--best-by {best_by} ranks several texts; add --samples 10, say")
     if truncate not in (None, "left"):
         raise ConfigError(f"--truncate {truncate}: wanted left")
     texts = _inputs(inputs)
@@ -189,10 +191,9 @@ def _write_on(
     chosen = strategy or runner.strategy
     alone = len(prompts) == 1 and getattr(chosen, "draws", 1) == 1 and not isinstance(chosen, Beam)
     telling = alone and not as_json and not log_probabilities
+    teller = _Teller("" if chat else prompts[0])
     if telling:
-        options = {**options, "tell": lambda text: print(text, end="", flush=True)}
-        if not chat:
-            print(prompts[0], end="", flush=True)
+        options = {**options, "tell": teller}
     if chat:
         found = [runner.chat([{"role": "user", "content": prompt}], strategy, **options) for prompt in prompts]
     else:
@@ -202,12 +203,23 @@ def _write_on(
         if as_json:
             print_json(continued_as_dict(one, likely))
         elif telling:
-            print()
+            teller("\n")
         else:
             title = f"prompt {number + 1}" if len(found) > 1 else ""
             show_continued(one, likely, title=title, before="" if chat else prompt)
     if any(text.forgot for one in found for text in one.texts):
         note(f"a text outgrew the context of {runner.context} tokens: its beginning was out of sight at its end")
+
+
+class _Teller:
+    """Shows a text while it is written, behind its prompt; nothing of a prompt that is refused."""
+
+    def __init__(self, prompt: str) -> None:
+        self._before = prompt
+
+    def __call__(self, text: str) -> None:
+        print(self._before + text, end="", flush=True)
+        self._before = ""
 
 
 def _refuse(options: dict[str, Any], model: str) -> None:

@@ -68,4 +68,4 @@ def train(
     if as_json:
         print_json({"folder": str(target), "step": last.step, "heldout": last.heldout})
     else:
-        print(f'{target}: trained. Try: regard run {target} "we are eating bread"')
+        print(f'{target}: trained. Try: regard run {target} "{found.example}"')

@@ -91,8 +91,9 @@ class Sample:
             return _at(self._enough(logits.softmax(-1)), chances)
         logits, tokens = self._sorted(logits)
         share = logits.softmax(-1) if self.top_k is not None else logits.exp()
-        # A token stays in while the likelier ones before it do not reach top_p: the first always stays.
-        share[share.cumsum(-1) - share >= self.top_p] = 0.0
+        if self.top_p < 1.0:  # rounding lets a sum reach 1 before its last terms
+            # A token stays in while the likelier ones before it do not reach top_p: the first always stays.
+            share[share.cumsum(-1) - share >= self.top_p] = 0.0
         return tokens.gather(1, _at(self._enough(share), chances)[:, None])[:, 0]
 
     def _enough(self, share: Tensor) -> Tensor:

@@ -36,8 +36,8 @@ class Packed:
             self._kernel: Any = torch.ops.quantized.linear_prepack(rounded, None)
 
     def __call__(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
-        """(…, N) of words (…, D)."""
-        rows = words.reshape(-1, words.shape[-1])
+        """(…, N) of words (…, D); no gradient comes back."""
+        rows = words.detach().reshape(-1, words.shape[-1])
         largest = rows.abs().amax(1, keepdim=True).clamp_(min=1e-12)
         found = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
             rows / largest, 1 / WORD, WORD + 1, self._kernel

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from regard.data.text_corpus import TextDataConfig
 from regard.models.gpt import GPTConfig
-from regard.recipes.plain_text import WITHOUT_DATA, prepare
+from regard.recipes.plain_text import EXAMPLE, WITHOUT_DATA, prepare
 from regard.recipes.run import Recipe, Run
 from regard.tasks.language_modeling import LanguageModelingConfig
 from regard.training.loop import TrainingConfig
@@ -36,4 +36,4 @@ def settings(paths: Sequence[Path]) -> Run:
     )
 
 
-RECIPE = Recipe("gpt", settings, prepare, without_data=WITHOUT_DATA)
+RECIPE = Recipe("gpt", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA)

@@ -19,6 +19,7 @@ from regard.text.tokenizer import Tokenizer
 from regard.worlds.passages import passages
 from regard.worlds.sampling import Split
 
+EXAMPLE = "we are eating bread"
 WITHOUT_DATA = "the built-in world of English and Spanish sentences"
 SAMPLE = 2_000_000  # pairs that a tokenizer is trained on; more change nothing but the time
 

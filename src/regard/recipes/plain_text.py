@@ -16,6 +16,7 @@ from regard.recipes.run import Prepared, Run
 from regard.tasks.language_modeling import LanguageModeling
 from regard.text.plain import TextTokenizer
 
+EXAMPLE = "Once upon a time"
 WITHOUT_DATA = "the Python documentation on this machine"
 
 

@@ -14,7 +14,7 @@ from regard.models.conv_seq2seq import ConvConfig
 from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
 from regard.recipes import translator
-from regard.recipes.parallel_text import WITHOUT_DATA, prepare
+from regard.recipes.parallel_text import EXAMPLE, WITHOUT_DATA, prepare
 from regard.recipes.run import Recipe, Run
 from regard.tasks.translation import TranslationConfig
 from regard.training.loop import TrainingConfig
@@ -81,7 +81,7 @@ def rung(name: str) -> Recipe:
     def settings(paths: Sequence[Path]) -> Run:
         return _on_pairs(RUNGS[name]) if paths else _on_world(RUNGS[name])
 
-    return Recipe(f"{name}-translator", settings, prepare, without_data=WITHOUT_DATA)
+    return Recipe(f"{name}-translator", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA)
 
 
 def _on_world(rung: Rung) -> Run:

@@ -57,6 +57,7 @@ class Recipe:
     name: str
     settings: Callable[[Sequence[Path]], Run]
     prepare: Callable[[Run, Sequence[Path], Path], Prepared]  # the path is where the tokenizer is kept
+    example: str  # a text to run the trained model on
     without_data: str | None = None  # what it learns from where the user names no files; None: it needs some
 
 

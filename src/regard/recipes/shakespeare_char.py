@@ -39,4 +39,4 @@ def settings(paths: Sequence[Path]) -> Run:
     )
 
 
-RECIPE = Recipe("shakespeare-char", settings, prepare)
+RECIPE = Recipe("shakespeare-char", settings, prepare, example="ROMEO:")

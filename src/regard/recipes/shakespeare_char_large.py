@@ -34,4 +34,4 @@ def settings(paths: Sequence[Path]) -> Run:
     )
 
 
-RECIPE = Recipe("shakespeare-char-large", settings, prepare)
+RECIPE = Recipe("shakespeare-char-large", settings, prepare, example="ROMEO:")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from regard.data.pairs import DataConfig
 from regard.models.transformer import TransformerConfig
-from regard.recipes.parallel_text import WITHOUT_DATA, prepare
+from regard.recipes.parallel_text import EXAMPLE, WITHOUT_DATA, prepare
 from regard.recipes.run import Recipe, Run
 from regard.tasks.translation import TranslationConfig
 from regard.training.loop import TrainingConfig
@@ -90,4 +90,4 @@ def on_pairs() -> Run:
     )
 
 
-RECIPE = Recipe("translator", settings, prepare, without_data=WITHOUT_DATA)
+RECIPE = Recipe("translator", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA)

@@ -10,6 +10,7 @@ from regard.inspection.curves import Curve, Panel, save_curves
 from regard.running import load
 
 SHORTEST = 32
+LENGTH = 128  # tokens read and written, where the caller says nothing
 LAYERS = ("recurrence", "convolution", "self-attention")
 SCORES = ("scores, written out", "scores, fast kernel")
 
@@ -73,6 +74,10 @@ def _panels(costs: LayerCosts) -> list[Panel]:
     ]
 
 
-def cost_of_model(folder: Path, *, batch: int, source: int, target: int) -> list[Row]:
-    """The costs of a model folder for a batch of pairs of these lengths."""
-    return model_cost(load(folder).model, batch=batch, source=source, target=target)
+def cost_of_model(folder: Path, *, batch: int, source: int | None = None, target: int | None = None) -> list[Row]:
+    """The costs of a model folder for a batch of pairs of these lengths: 128 each, or what its context holds."""
+    model = load(folder).model
+    context = getattr(model.config, "context", 2 * LENGTH)
+    source = source or max(1, min(LENGTH, context // 2))
+    target = target or max(1, min(LENGTH, context - source))
+    return model_cost(model, batch=batch, source=source, target=target)

@@ -82,9 +82,11 @@ class _Reader:
             ids += new
             self.tokens += len(new)
             self.bytes += len(piece.text.encode())
-            while len(ids) > ROWS * context and most >= ROWS * context:
-                yield _folded(ids[: ROWS * context + 1], context)
-                ids, most = ids[ROWS * context :], most - ROWS * context
+            start, several = 0, ROWS * context
+            while len(ids) - start > several and most >= several:
+                yield _folded(ids[start : start + several + 1], context)
+                start, most = start + several, most - several
+            ids = ids[start:]
             if len(ids) > most:
                 break
         ids = ids[: int(min(most, len(ids))) + 1]

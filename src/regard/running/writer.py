@@ -147,9 +147,11 @@ class Writer:
         return self.run(prompt, strategy, specials=True, **options)
 
     def encode(self, prompt: str, *, truncate: bool = False, specials: bool = False) -> list[int]:
-        """The ids of a prompt: the begin symbol first where the model wants it; for an empty prompt, an end alone."""
+        """The ids of a prompt: the begin symbol first where the model wants it; else for an empty one the end."""
         ids = self.tokenizer.encode(prompt, specials=specials)
-        first = self.tokenizer.leading if ids else self.tokenizer.end
+        first = self.tokenizer.leading
+        if first is None and not ids:  # as if another text had ended here
+            first = self.tokenizer.end
         if first is not None and ids[:1] != [first]:  # a chat template may have put it there already
             ids = [first, *ids]
         if not ids:
@@ -227,7 +229,10 @@ class Writer:
             written += more.tokens
             total += more.log_probability
             ended = more.ended
-        score = total if rounds else found.score
+        score = found.score
+        if rounds:
+            penalty = strategy.length_penalty if isinstance(strategy, Beam) else 0.0
+            score = total / (len(written) + ended) ** penalty
         return Continuation(page.text(written), written, total, score, ended, forgot=rounds > 0)
 
 
@@ -248,10 +253,9 @@ class Page:
             return False
         if draw not in self._decoders:
             self._decoders[draw], self._texts[draw] = StreamDecoder(self.tokenizer), ""
-        self._texts[draw] += self._decoders[draw].add(written[-1])
-        text = self._texts[draw]
-        longest = max((len(stop) for stop in self.stop), default=0)
-        stopped = any(stop in text[-(longest + 64) :] for stop in self.stop)
+        new = self._decoders[draw].add(written[-1])
+        text = self._texts[draw] = self._texts[draw] + new
+        stopped = any(stop in text[-(len(stop) + len(new)) :] for stop in self.stop)
         self._say(self._cut(text) if stopped else text[: len(text) - self._uncertain(text)])
         return stopped
 

@@ -12,7 +12,9 @@ def scale(model: nn.Module, *, compiled: bool, recompute: bool) -> list[str]:
     """Change how the model's blocks are run, not what they compute; lines for the user."""
     blocks: list[nn.Module] = list(getattr(model, "blocks", []))
     notes = []
-    if recompute:
+    if recompute and not blocks:
+        notes.append("training.recompute: this model has no repeated blocks; going on with all activations kept")
+    elif recompute:
         for block in blocks:
             block.forward = partial(checkpoint, block.forward, use_reentrant=False)
     if compiled and not _compiler():
