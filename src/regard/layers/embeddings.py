@@ -36,7 +36,7 @@ class Embedding(nn.Module):
 
     def logits(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
         """Logits (…, V) for words (…, D); those of a decoding step (B, D) come in columns, as they are fastest made."""
-        if words.dim() == 2 and len(words) <= MANY and not torch.is_grad_enabled() and words.device.type == "cpu":
+        if words.dim() == 2 and 1 < len(words) <= MANY and not torch.is_grad_enabled() and words.device.type == "cpu":
             return in_columns(words, self.weight, bias)
         return linear(words, self.weight if self.padding is None else _Pinned.apply(self.weight, self.padding), bias)
 

@@ -1,23 +1,21 @@
 """Linear layers in int8, swapped in from outside: a quarter of the bytes to read, and reading is what a step costs.
 
 Weights are rounded to 8 bits with a scale a row of the matrix, activations to 7 with a scale a word (7, because the
-kernel adds two products in 16 bits). The kernel is torch's dynamic int8 product (fbgemm), which knows one scale a
-batch; so each word is divided by its largest number first, and two columns of +1 and -1 that meet weights of zero hold
-the kernel's range at exactly that. So a word's result does not depend on the words beside it.
+kernel adds two products in 16 bits). The kernel, torch's fbgemm, knows one scale for all words; so each word is divided
+by its largest number first and its result multiplied by it. So no word depends on the words beside it.
 """
 
 import warnings
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
 
-LEVELS = 127  # of a weight, each way
+WEIGHT, WORD = 127, 63  # levels each way: 8 bits and 7
 
 
 class Packed:
@@ -27,8 +25,8 @@ class Packed:
         if weight.device.type != "cpu" or "fbgemm" not in torch.backends.quantized.supported_engines:
             raise ConfigError("int8 needs a CPU with torch's fbgemm kernels; leave out --precision int8")
         torch.backends.quantized.engine = "fbgemm"
-        weight = F.pad(weight.detach().float(), (0, 2))
-        scale = weight.abs().amax(1).clamp(min=1e-12) / LEVELS
+        weight = weight.detach().float()
+        scale = weight.abs().amax(1).clamp(min=1e-12) / WEIGHT
         with warnings.catch_warnings():
             # torch means to move these kernels to another package one day; the versions we allow have them.
             warnings.filterwarnings("ignore", message=".*quantized tensor creation functions.*")
@@ -37,15 +35,15 @@ class Packed:
             )
             self._kernel: Any = torch.ops.quantized.linear_prepack(rounded, None)
 
-    def __call__(self, words: Tensor) -> Tensor:
+    def __call__(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
         """(…, N) of words (…, D); no gradient comes back."""
         rows = words.detach().reshape(-1, words.shape[-1])
         largest = rows.abs().amax(1, keepdim=True).clamp_(min=1e-12)
-        ranged = rows.new_ones(len(rows), rows.shape[1] + 2)
-        torch.div(rows, largest, out=ranged[:, :-2])
-        ranged[:, -1] = -1.0
-        found = torch.ops.quantized.linear_dynamic(ranged, self._kernel, reduce_range=True)
-        return found.mul_(largest).unflatten(0, words.shape[:-1])
+        found = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
+            rows / largest, 1 / WORD, WORD + 1, self._kernel
+        )
+        found = found.mul_(largest) if bias is None else torch.addcmul(bias, found, largest)
+        return found.unflatten(0, words.shape[:-1])
 
 
 class QuantizedLinear(nn.Module):
@@ -59,8 +57,7 @@ class QuantizedLinear(nn.Module):
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
 
     def forward(self, words: Tensor) -> Tensor:
-        found = self.packed(words)
-        return found if self.bias is None else found.add_(self.bias)
+        return self.packed(words, self.bias)
 
 
 class QuantizedEmbedding(Embedding):
@@ -72,8 +69,7 @@ class QuantizedEmbedding(Embedding):
         self.packed = Packed(embedding.weight)
 
     def logits(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
-        found = self.packed(words)
-        return found if bias is None else found.add_(bias)
+        return self.packed(words, bias)
 
 
 def quantize(model: nn.Module) -> int:
