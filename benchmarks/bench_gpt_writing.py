@@ -11,7 +11,7 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-os.environ.setdefault("GOMP_SPINCOUNT", "3000")  # as the `regard` command sets it
+os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # as `regard run` sets it
 
 import torch
 import transformers

@@ -29,7 +29,8 @@ def main() -> NoReturn:
     """Run a command; every error leaves as one line and an exit code."""
     # How long torch's threads wait awake for each other; read when torch is loaded. With the default a small
     # training step took ten times as long (3.1 against 0.27 s at 1000) beside one busy program; alone, within noise.
-    os.environ.setdefault("GOMP_SPINCOUNT", "3000")
+    # Writing is many small products one after the other: there the threads must not fall asleep between them.
+    os.environ.setdefault("GOMP_SPINCOUNT", "30000" if "run" in sys.argv[1:2] else "3000")
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()

@@ -225,7 +225,8 @@ class SelfAttention(nn.Module):
         cache: Appendable | None = None,
     ) -> Tensor:
         """(B, T, D). `turn` tells queries and keys where they stand; a `cache` has what came before these words."""
-        heads = self.project(words).unflatten(-1, (-1, self.head_width)).transpose(1, 2)
+        rows, length, _ = words.shape
+        heads = self.project(words).view(rows, length, -1, self.head_width).transpose(1, 2)
         query, key, value = heads.split([self.heads, self.key_heads, self.key_heads], dim=1)  # (B, H, T, K)
         if turn is not None:
             query, key = turn(query), turn(key)
@@ -233,4 +234,4 @@ class SelfAttention(nn.Module):
         if cache is not None:
             seen = cache.append(seen)
         found = attend(query, seen.key, seen.value, mask, causal=True, tap=self.weights)
-        return self.output(found.transpose(1, 2).flatten(2))
+        return self.output(found.transpose(1, 2).reshape(rows, length, -1))

@@ -22,19 +22,20 @@ class Cache:
 
     def append(self, new: KeysValues) -> KeysValues:
         """Write the new tokens behind the old ones; gives views on all of them."""
-        length = self.length + new.key.shape[2]
-        self._keys = self._with_room(self._keys, new.key, length)
-        self._values = self._with_room(self._values, new.value, length)
-        self._keys[:, self.length : length] = new.key.transpose(1, 2)
-        self._values[:, self.length : length] = new.value.transpose(1, 2)
-        self.length = length
+        before, self.length = self.length, self.length + new.key.shape[2]
+        if self._keys is None or self._values is None or self.length > self._keys.shape[1]:
+            self._keys = self._with_room(self._keys, new.key, before)
+            self._values = self._with_room(self._values, new.value, before)
+        self._keys[:, before : self.length] = new.key.transpose(1, 2)
+        self._values[:, before : self.length] = new.value.transpose(1, 2)
         return self.seen
 
     @property
     def seen(self) -> KeysValues:
         assert self._keys is not None, "nothing was appended yet"
         assert self._values is not None
-        return KeysValues(*(buffer[:, : self.length].transpose(1, 2) for buffer in (self._keys, self._values)))
+        keys, values = self._keys[:, : self.length], self._values[:, : self.length]
+        return KeysValues(keys.transpose(1, 2), values.transpose(1, 2))
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was: rows may be dropped, repeated, exchanged."""
@@ -47,15 +48,14 @@ class Cache:
         assert 0 <= length <= self.length, f"cannot crop {self.length} tokens to {length}"
         self.length = length
 
-    def _with_room(self, buffer: Tensor | None, new: Tensor, length: int) -> Tensor:
-        if buffer is not None and length <= buffer.shape[1]:
-            return buffer
-        while self._room < length:
+    def _with_room(self, buffer: Tensor | None, new: Tensor, filled: int) -> Tensor:
+        """A buffer with room for all tokens, the first `filled` of them as they were."""
+        while self._room < self.length:
             self._room *= 2
         batch, heads, _, width = new.shape
         larger = new.new_empty(batch, self._room, heads, width)
         if buffer is not None:
-            larger[:, : self.length] = buffer[:, : self.length]
+            larger[:, :filled] = buffer[:, :filled]
         return larger
 
     def _take(self, buffer: Tensor, rows: Tensor) -> Tensor:

@@ -16,24 +16,25 @@ def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     One row: in parts, since a product of a matrix and a vector is done by one thread, but several of them by all: 22 to
     28 instead of 15 to 18 GB/s of weights on two cores. Some rows: as (W xᵀ)ᵀ, 15 to 50 % faster.
     """
-    rows = words.shape[:-1].numel()
-    if rows > FEW or torch.is_grad_enabled() or words.device.type != "cpu":
+    if torch.is_grad_enabled() or not words.is_cpu:
         return F.linear(words, weight, bias)
+    rows = words.numel() // weight.shape[1]
     if rows == 1:
-        return in_parts(words.reshape(1, -1), weight, bias).unflatten(0, words.shape[:-1])
-    return in_columns(words.reshape(rows, -1), weight, bias).contiguous().unflatten(0, words.shape[:-1])
+        return in_parts(words, weight, bias)
+    if rows > FEW:
+        return F.linear(words, weight, bias)
+    return in_columns(words.reshape(rows, -1), weight, bias).contiguous().view(*words.shape[:-1], -1)
 
 
 def in_parts(word: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The same for one row (1, D), the matrix in parts that are multiplied side by side: (1, V)."""
+    """The same for one word (…, D), the matrix in parts that are multiplied side by side."""
     parts = _parts(len(weight)) if weight.numel() >= LARGE and weight.is_contiguous() else 1
     if parts == 1:
         return F.linear(word, weight, bias)
     matrices = weight.view(parts, -1, weight.shape[1]).transpose(1, 2)
-    several = word.expand(parts, 1, -1)
-    if bias is None:
-        return torch.bmm(several, matrices).view(1, -1)
-    return torch.baddbmm(bias.view(parts, 1, -1), several, matrices).view(1, -1)
+    several = word.view(1, 1, -1).expand(parts, 1, -1)
+    found = torch.bmm(several, matrices) if bias is None else torch.baddbmm(bias.view(parts, 1, -1), several, matrices)
+    return found.view(*word.shape[:-1], -1)
 
 
 @lru_cache

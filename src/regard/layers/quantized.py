@@ -34,16 +34,15 @@ class Packed:
                 weight, scale.double(), torch.zeros(len(weight), dtype=torch.long), 0, torch.qint8
             )
             self._kernel: Any = torch.ops.quantized.linear_prepack(rounded, None)
+        # Looked up once: a step calls it many times, and each look takes longer than its arithmetic on a small layer.
+        self._product: Any = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32.default
 
     def __call__(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
         """(…, N) of words (…, D); no gradient comes back."""
-        rows = words.detach().reshape(-1, words.shape[-1])
-        largest = rows.abs().amax(1, keepdim=True).clamp_(min=1e-12)
-        found = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-            rows / largest, 1 / WORD, WORD + 1, self._kernel
-        )
-        found = found.mul_(largest) if bias is None else torch.addcmul(bias, found, largest)
-        return found.unflatten(0, words.shape[:-1])
+        words = words.detach()
+        largest = words.abs().amax(-1, keepdim=True).clamp_(min=1e-12)
+        found = self._product(words / largest, 1 / WORD, WORD + 1, self._kernel)
+        return found.mul_(largest) if bias is None else torch.addcmul(bias, found, largest)
 
 
 class QuantizedLinear(nn.Module):
