@@ -76,7 +76,7 @@ def smollm2() -> None:
     exact, small = regard.load(path), regard.load(path, precision="int8")
     from pydoc_data.topics import topics
 
-    text = "\n\n".join(topics[name] for name in sorted(topics))[:40_000]
+    text = "\n\n".join(topics[name] for name in sorted(topics))[:12_000]
     losses = {
         name: score_pieces(one, iter([Piece(text)]))["loss"] for name, one in (("float32", exact), ("int8", small))
     }
@@ -84,7 +84,7 @@ def smollm2() -> None:
     prompt = exact.tokenizer.encode("The history of the printing press begins")
 
     def with_regard(model: torch.nn.Module) -> float:
-        generate(model, [prompt], Greedy(), Limits([64]))
+        generate(model, [prompt], Greedy(), Limits([64], shortest=64))
         return 64
 
     ways = {"float32": lambda: with_regard(exact.model), "int8": lambda: with_regard(small.model)}

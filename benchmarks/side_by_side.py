@@ -22,10 +22,15 @@ def speeds(ways: dict[str, Way], rounds: int) -> dict[str, float]:
 def report(bench: str, ours: float, peer: str, theirs: float, unit: str) -> None:
     line = {
         "bench": bench,
-        "ours": round(ours, 1),
+        "ours": _short(ours),
         "peer": peer,
-        "theirs": round(theirs, 1),
-        "ratio": round(ours / theirs, 2),
+        "theirs": _short(theirs),
+        "ratio": round(ours / theirs, 4 if unit.startswith("nats") else 2),
         "unit": unit,
     }
     print(json.dumps(line), flush=True)
+
+
+def _short(value: float) -> float:
+    """Four digits, or all before the point."""
+    return round(value, 1) if value >= 100 else float(f"{value:.4g}")

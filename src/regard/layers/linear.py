@@ -23,7 +23,7 @@ def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return in_parts(words, weight, bias)
     if rows > FEW:
         return F.linear(words, weight, bias)
-    return in_columns(words.reshape(rows, -1), weight, bias).contiguous().view(*words.shape[:-1], -1)
+    return in_columns(words.reshape(rows, -1), weight, bias).contiguous().view(*words.shape[:-1], len(weight))
 
 
 def in_parts(word: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -34,7 +34,7 @@ def in_parts(word: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     matrices = weight.view(parts, -1, weight.shape[1]).transpose(1, 2)
     several = word.view(1, 1, -1).expand(parts, 1, -1)
     found = torch.bmm(several, matrices) if bias is None else torch.baddbmm(bias.view(parts, 1, -1), several, matrices)
-    return found.view(*word.shape[:-1], -1)
+    return found.view(*word.shape[:-1], len(weight))
 
 
 @lru_cache

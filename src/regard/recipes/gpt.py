@@ -24,7 +24,8 @@ def settings(paths: Sequence[Path]) -> Run:
         task=LanguageModelingConfig(),
         data=TextDataConfig(),
         training=TrainingConfig(
-            steps=1500,
+            steps=2000,
+            minutes=6,  # the schedule follows the clock: a longer run is training.minutes=60
             batch_tokens=2048,
             optimizer="muon",
             learning_rate=8e-3,
