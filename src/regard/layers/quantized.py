@@ -2,9 +2,9 @@
 
 Weights are rounded to 8 bits with a scale a row of the matrix. The kernel, torch's fbgemm, wants the words in 7 bits
 (it adds two products in 16) and knows one scale for all of them. So each word is scaled by its own largest number, and
-goes in twice, as two rows: rounded to 7 bits, and what the rounding left, magnified. The weights are read once for both,
-and the words are as good as exact. SmolLM2's words have a few very large numbers: there 7 bits alone raise the loss by
-6 %, this way by 0.1 %. And no word's result depends on the words beside it.
+goes in twice, as two rows: rounded to 7 bits, and what the rounding left, magnified. The weights are read once for
+both, and the words are as good as exact. SmolLM2's words have a few very large numbers: there 7 bits alone raise the
+loss by 6 %, this way by 0.1 %. And no word's result depends on the words beside it.
 """
 
 import warnings
