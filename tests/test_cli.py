@@ -136,7 +136,8 @@ def test_recipes_lists_and_shows(here):
         (["train", "translator", "model.target_vocabulary=500"], "one tokenizer serves both sides"),
         (["train", "translator", "model.vocabulary=500"], "fewer data.whole_words"),
         (["train", "translator", "-o", "/dev/null/x"], "cannot write to /dev/null/x"),
-        (["run", "nowhere", "hello"], "nowhere is not a folder"),
+        (["run", "nowhere", "hello"], "there is no folder or file nowhere"),
+        (["run", "nowhere.gguf", "hello"], "there is no folder or file nowhere.gguf"),
         (["run", "{trained}", "hello", "--beam", "0"], "a beam of 0, wanted 1 or more"),
         (["run", "{trained}", "hello", "--sample", "--temperature", "0"], "temperature is 0.0, wanted more than 0"),
         (["run", "{trained}", "hello", "--sample", "--beam", "4"], "two ways to choose"),
@@ -214,7 +215,7 @@ def test_debug_shows_the_traceback(here):
     done = here("--debug", "run", "nowhere", "hello")
     assert done.returncode == 2
     assert "Traceback" in done.stderr
-    assert "nowhere is not a folder" in last_line(done)
+    assert "there is no folder or file nowhere" in last_line(done)
 
 
 def test_sigterm_saves_says_so_and_leaves_with_143(tmp_path, tiny):

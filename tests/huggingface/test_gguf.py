@@ -295,6 +295,7 @@ def test_a_gguf_is_known_by_its_name_or_its_first_bytes(bpe, tmp_path):
     assert not huggingface.is_foreign(tmp_path / "nothing.gguf")
 
 
+TABLE = ("rope_freqs.weight", np.ones(8, np.float32), Type.F32)
 BYTES = np.zeros((64, 66), dtype=np.uint8)
 FAULTS = {
     "a type": ({"tensors": [("extra", BYTES, Type.IQ2_XXS)]}, "extra is of type IQ2_XXS, wanted one of F32, F16"),
@@ -320,6 +321,23 @@ FAULTS = {
     "merge": ({"words": {"ggml.merges": ["a"]}}, "tokenizer.ggml.merges do not fit"),
     "types": ({"words": {"ggml.token_type": [1, 1]}}, "token_type has 2 entries for 300 tokens"),
     "end": ({"words": {"ggml.eos_token_id": 300}}, "eos_token_id is 300, but there are 300 tokens"),
+    "epsilon in words": ({"keys": {"attention.layer_norm_rms_epsilon": "x"}}, "layer_norm_rms_epsilon is 'x', wanted"),
+    "no epsilon": ({"keys": {"attention.layer_norm_rms_epsilon": [1e-5]}}, "layer_norm_rms_epsilon is .*, wanted"),
+    "endless": ({"keys": {"attention.layer_norm_rms_epsilon": float("inf")}}, "layer_norm_rms_epsilon is inf, wanted"),
+    "base in words": ({"keys": {"rope.freq_base": "x"}}, "llama.rope.freq_base is 'x', wanted a number above 0"),
+    "base 0": ({"keys": {"rope.freq_base": 0.0}}, "llama.rope.freq_base is 0.0, wanted a number above 0"),
+    "stretch of base 0": ({"keys": {"rope.freq_base": 0.0}, "tensors": [TABLE]}, "freq_base is 0.0, wanted a number"),
+    "stretch of a word": ({"keys": {"rope.freq_base": "x"}, "tensors": [TABLE]}, "freq_base is 'x', wanted a number"),
+    "begin in words": ({"words": {"ggml.bos_token_id": "x"}}, "tokenizer.ggml.bos_token_id is 'x', wanted an id"),
+    "begin as a list": ({"words": {"ggml.bos_token_id": [1]}}, r"tokenizer.ggml.bos_token_id is \[1\], wanted an id"),
+    "begin is true": ({"words": {"ggml.bos_token_id": True}}, "tokenizer.ggml.bos_token_id is True, wanted an id"),
+    "add": ({"words": {"ggml.add_bos_token": "no"}}, "tokenizer.ggml.add_bos_token is 'no', wanted true or false"),
+    "cut as a list": ({"words": {"ggml.pre": ["qwen2"]}}, r"tokenizer.ggml.pre is \['qwen2'\], wanted one of"),
+    "tokens": ({"words": {"ggml.tokens": 7}}, "tokenizer.ggml.tokens is not a list of texts"),
+    "whole tokens": ({"words": {"ggml.tokens": [1, 2]}}, "tokenizer.ggml.tokens is not a list of texts"),
+    "merges as a text": ({"words": {"ggml.merges": "a b"}}, "tokenizer.ggml.merges is not a list of texts"),
+    "types as a text": ({"words": {"ggml.token_type": "x" * 300}}, "token_type is not a list of whole numbers"),
+    "template": ({"words": {"chat_template": 5}}, "tokenizer.chat_template is 5, wanted a text"),
 }
 
 
@@ -328,6 +346,16 @@ def test_a_fault_is_one_line_that_names_it(bpe, tmp_path, fault):
     changes, named = FAULTS[fault]
     path = write(tmp_path / "m.gguf", small("Llama"), bpe, **changes)
     with pytest.raises(FolderError, match=named) as error:
+        huggingface.load(path)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_arrays_in_arrays_without_end_are_one_line(tmp_path):
+    number, size = (lambda value: value.to_bytes(4, "little")), (lambda value: value.to_bytes(8, "little"))
+    path = tmp_path / "m.gguf"
+    head = b"GGUF" + number(3) + size(0) + size(1) + size(1) + b"a" + number(9)
+    path.write_bytes(head + (number(9) + size(1)) * 5000)
+    with pytest.raises(FolderError, match="m.gguf is damaged or cut short") as error:
         huggingface.load(path)
     assert len(str(error.value).splitlines()) == 1
 

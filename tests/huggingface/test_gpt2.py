@@ -95,6 +95,11 @@ def test_old_files_without_prefix_with_masks_and_a_copy_of_the_head(plain, copy,
     assert all(torch.equal(weight, found[name]) for name, weight in wanted.items())
 
 
+def test_a_long_context_without_masks_builds_no_mask(tmp_path, make_folder):
+    found = huggingface.load(make_folder(tmp_path / "m", model(n_positions=1_000_000, n_embd=4, n_head=1, n_layer=1)))
+    assert found.model.config.context == 1_000_000  # its mask would have 10¹² numbers
+
+
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_half_precision_becomes_single(plain, copy, edit, kind):
     folder = copy(plain)
@@ -133,6 +138,14 @@ FAULTS = {
     "other head": (lambda t: t.update({"lm_head.weight": torch.ones(300, 48)}), "lm_head.weight differs"),
     "other mask": (
         lambda t: t.update({"transformer.h.0.attn.bias": torch.ones(1, 1, 64, 64)}),
+        "h.0.attn.bias differs",
+    ),
+    "mask of another size": (
+        lambda t: t.update({"transformer.h.0.attn.bias": torch.ones(1, 1, 32, 32).tril()}),
+        "h.0.attn.bias differs",
+    ),
+    "empty mask": (
+        lambda t: t.update({"transformer.h.0.attn.bias": torch.ones(1, 0, 64, 64)}),
         "h.0.attn.bias differs",
     ),
     "whole numbers": (

@@ -6,7 +6,7 @@ import torch
 from regard.errors import InputError
 from regard.layers.attention import KeysValues
 from regard.layers.cache import Cache
-from regard.layers.prompts import PromptState, of_segments, segments_of, side_by_side
+from regard.layers.prompts import PromptState, of_segments, segments_of, side_by_side, unread
 
 CPU = torch.device("cpu")
 
@@ -23,6 +23,16 @@ def test_prompts_of_one_length_have_no_blanks():
     assert blanks is None
     assert segments_of(None, 2) is None
     assert of_segments(None) == (None, None)
+
+
+def test_the_last_token_of_each_prompt_is_stepped_and_the_others_are_read():
+    state, before, places, mask = unread([[5, 6, 7], [8], [9, 10]], 4, CPU)
+    assert state.first.tolist() == [7, 8, 10]
+    assert (len(state.caches), state.length, state.blanks.tolist()) == (4, 0, [0, 2, 1])
+    assert before.tolist() == [[5, 6], [0, 0], [0, 9]]
+    assert (places.shape, mask.shape) == ((3, 2), (3, 1, 2, 2))
+    state, before, places, mask = unread([[5], [6]], 4, CPU)
+    assert (before.shape, places, mask, state.blanks) == ((2, 0), None, None, None)
 
 
 @pytest.mark.parametrize(("prompts", "number"), [([[]], 1), ([[5], [], [6, 7]], 2)])

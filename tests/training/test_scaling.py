@@ -1,5 +1,6 @@
 """What makes a step smaller or faster changes how it is computed, not what."""
 
+import os
 import shutil
 from copy import deepcopy
 
@@ -122,12 +123,26 @@ def test_without_a_compiler_there_is_one_note_and_the_model_is_as_it_was(monkeyp
 
 def test_with_one_the_blocks_are_compiled_each_for_itself(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/c++")
+    monkeypatch.setattr(torch, "compile", lambda function: function)
     compiled = []
     model = build(CONFIGS[0])
     monkeypatch.setattr(type(model.blocks[0]), "compile", lambda self: compiled.append(self))
     (note,) = scale(model, compiled=True, recompute=True)
     assert compiled == list(model.blocks)
     assert "compiling 3 blocks" in note
+
+
+def test_with_one_that_fails_there_is_one_note_and_the_model_is_as_it_was(monkeypatch):
+    def fails(function):
+        raise RuntimeError("fatal error:\nPython.h: No such file")
+
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/c++")
+    monkeypatch.setattr(torch, "compile", fails)
+    model = build(CONFIGS[0]).train()
+    again = deepcopy(model)
+    (note,) = scale(again, compiled=True, recompute=False)
+    assert note == "training.compiled: compiling fails here (fatal error: Python.h: No such file); going on uncompiled"
+    same(step(model), step(again))
 
 
 def test_a_model_without_blocks_of_its_own_says_that_nothing_is_done(monkeypatch):
@@ -145,6 +160,25 @@ def test_a_run_without_a_compiler_trains_and_says_so(here, story, tiny_text, tmp
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("no C++ compiler") == 1
     assert (tmp_path / "run/model.safetensors").exists()
+
+
+@pytest.mark.filterwarnings("ignore")  # as below
+def test_a_run_with_a_compiler_that_fails_trains_and_says_so(here, story, tiny_text, tmp_path, monkeypatch):
+    compiler = tmp_path / "g++"
+    compiler.write_text('#!/bin/sh\n[ "$1" = --version ] && echo g++ 12.2.0 && exit\necho no Python.h >&2\nexit 1\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("CXX", raising=False)
+    words = ["train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300", "training.steps=3"]
+    done = here(*words, "training.compiled=true")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("compiling fails here") == 1
+    assert "C++ compile error" in done.stderr
+    assert "Traceback" not in done.stderr
+    # The settings that only say how a step is computed may change from one sitting to the next.
+    done = here(*words[:-1], "training.steps=5", "training.recompute=true")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.prove

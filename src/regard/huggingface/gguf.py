@@ -5,6 +5,7 @@ turns neighboring numbers of a head where we turn those half a head apart, so th
 stand in another order; and the stretch of Llama 3's angles is kept as a table of divisors.
 """
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,13 @@ class File:
             raise FolderError(f"{self.path}: {key} is {value!r}, wanted a number from 1 on")
         return value
 
+    def number(self, key: str, *otherwise: float) -> float:
+        """The same for any number above 0."""
+        value = self.fact(key, *otherwise)
+        if type(value) not in (int, float) or not 0 < value < math.inf:
+            raise FolderError(f"{self.path}: {key} is {value!r}, wanted a number above 0")
+        return float(value)
+
     def only(self, architecture: str, known: Iterable[str], must: dict[str, tuple[Any, ...]]) -> None:
         """FolderError for a key of the architecture that is not known, or that has another value than it must."""
         names = {f"{architecture}.{key}" for key in known}
@@ -167,7 +175,7 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         reader = Reader(path)
         facts = {name: field.contents() for name, field in reader.fields.items()}
-    except (ValueError, IndexError, KeyError, TypeError, OverflowError, OSError) as error:
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError, RecursionError, OSError) as error:
         reason = " ".join(str(error).split())[:200]
         raise FolderError(f"{path} is damaged or cut short, copy it again ({reason})") from error
     if reader.byte_order != "I":
@@ -207,7 +215,7 @@ def _llama(file: File, architecture: str, symbols: TextSymbols) -> Llama:
             "expert_used_count": (0,),
         },
     )
-    base = file.fact(f"{architecture}.rope.freq_base", llama.BASE)
+    base = file.number(f"{architecture}.rope.freq_base", llama.BASE)
     config = LlamaConfig(
         vocabulary=file.rows("token_embd.weight"),
         context=count("context_length"),
@@ -220,7 +228,7 @@ def _llama(file: File, architecture: str, symbols: TextSymbols) -> Llama:
         bias=architecture == "qwen2",
         base=base,
         stretch=_stretch(file, head, base),
-        epsilon=_short(file.fact(f"{architecture}.attention.layer_norm_rms_epsilon")),
+        epsilon=_short(file.number(f"{architecture}.attention.layer_norm_rms_epsilon")),
         symbols=symbols,
     )
     with torch.device("meta"):
@@ -248,7 +256,7 @@ def _gpt2(file: File, symbols: TextSymbols) -> GPT:
         layers=file.layers("gpt2"),
         feed_forward=file.count("gpt2.feed_forward_length"),
         tied="output.weight" not in file.tensors,
-        epsilon=_short(file.fact("gpt2.attention.layer_norm_epsilon")),
+        epsilon=_short(file.number("gpt2.attention.layer_norm_epsilon")),
         symbols=symbols,
     )
     with torch.device("meta"):

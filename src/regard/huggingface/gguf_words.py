@@ -20,11 +20,16 @@ def read_words(facts: Mapping[str, Any], path: Path) -> tuple[TextTokenizer, lis
     if own.get("model") != "gpt2":
         raise FolderError(f"{path}: {PREFIX}model is {own.get('model')!r}, wanted 'gpt2': byte-level BPE")
     cut = own.get("pre", "default")
-    if cut not in CUTS:
+    if not isinstance(cut, str) or cut not in CUTS:
         raise FolderError(f"{path}: {PREFIX}pre is {cut!r}, wanted one of {', '.join(CUTS)}")
+    leading, template = own.get("add_bos_token", cut == "llama-bpe"), facts.get("tokenizer.chat_template")
+    if not isinstance(leading, bool):
+        raise FolderError(f"{path}: {PREFIX}add_bos_token is {leading!r}, wanted true or false")
+    if not isinstance(template, str | None):
+        raise FolderError(f"{path}: tokenizer.chat_template is {template!r}, wanted a text")
     core = _core(own, cut, path)
     begin = _id(own, "bos_token_id", path)
-    if begin is not None and own.get("add_bos_token", cut == "llama-bpe"):
+    if begin is not None and leading:
         token = own["tokens"][begin]
         core.post_processor = processors.TemplateProcessing(f"{token}:0 $A:0", f"{token}:0 $A:0 $B:1", [(token, begin)])
     ends = [_id(own, key, path) for key in ("eos_token_id", "eot_token_id", "eom_token_id")]
@@ -32,21 +37,23 @@ def read_words(facts: Mapping[str, Any], path: Path) -> tuple[TextTokenizer, lis
         core,
         begin=begin,
         ends=[end for end in ends if end is not None],
-        template=facts.get("tokenizer.chat_template"),
+        template=template,
     )
     return tokenizer, [f"{path}: it does not say how text is cut before merging: as GPT-2 does"] * (cut == "default")
 
 
 def _core(own: Mapping[str, Any], cut: str, path: Path) -> tokenizers.Tokenizer:
-    tokens, merges = own.get("tokens") or [], own.get("merges") or []
+    tokens, merges = _texts(own, "tokens", path), _texts(own, "merges", path)
     numbers = {token: number for number, token in enumerate(tokens)}
     if not tokens or len(numbers) != len(tokens):
         raise FolderError(f"{path}: {PREFIX}tokens has {len(tokens)} tokens, {len(numbers)} of them different")
     types = own.get("token_type") or [1] * len(tokens)
+    if not isinstance(types, list) or not all(type(kind) is int for kind in types):
+        raise FolderError(f"{path}: {PREFIX}token_type is not a list of whole numbers")
     if len(types) != len(tokens):
         raise FolderError(f"{path}: {PREFIX}token_type has {len(types)} entries for {len(tokens)} tokens")
     try:
-        pairs = [tuple(merge.split(" ")) for merge in merges]
+        pairs: list[Any] = [tuple(merge.split(" ")) for merge in merges]
         core = tokenizers.Tokenizer(models.BPE(numbers, pairs, ignore_merges=cut == "llama-bpe"))
     except Exception as error:  # the library has no class of its own for a merge of tokens that are not there
         reason = " ".join(str(error).split())
@@ -61,11 +68,22 @@ def _core(own: Mapping[str, Any], cut: str, path: Path) -> tokenizers.Tokenizer:
     return core
 
 
+def _texts(own: Mapping[str, Any], key: str, path: Path) -> list[str]:
+    texts = own.get(key, [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise FolderError(f"{path}: {PREFIX}{key} is not a list of texts")
+    return texts
+
+
 def _id(own: Mapping[str, Any], key: str, path: Path) -> int | None:
     number = own.get(key)
-    if number is not None and not 0 <= number < len(own["tokens"]):
+    if number is None:
+        return None
+    if type(number) is not int:
+        raise FolderError(f"{path}: {PREFIX}{key} is {number!r}, wanted an id of its tokens")
+    if not 0 <= number < len(own["tokens"]):
         raise FolderError(f"{path}: {PREFIX}{key} is {number}, but there are {len(own['tokens'])} tokens")
-    return None if number is None else int(number)
+    return number
 
 
 # ------------------------------------------------ how a text is cut before merging

@@ -115,9 +115,13 @@ def _prefixed(found: dict[str, Tensor]) -> dict[str, Tensor]:
 def _drop_masks(found: dict[str, Tensor], facts: GPTConfig, where: str) -> None:
     """Old files hold the mask of every layer, and the number that stood for minus infinity."""
     attentions = [f"{PREFIX}h.{number}.attn." for number in range(facts.layers)]
-    triangle = torch.ones(facts.context, facts.context).tril()[None, None]
-    drop_copies(found, {f"{name}bias": triangle for name in attentions}, where)
+    whole = (1, 1, facts.context, facts.context)
     for name in attentions:
+        mask = found.get(f"{name}bias")
+        if mask is not None:  # no larger than what the file itself holds, whatever its config.json says
+            side = facts.context if mask.shape == whole else 0
+            triangle = torch.ones(side, side, dtype=torch.bool).tril()[None, None]
+            drop_copies(found, {f"{name}bias": triangle}, where)
         found.pop(f"{name}masked_bias", None)
 
 

@@ -7,11 +7,12 @@ from regard.errors import FolderError
 from regard.huggingface.folder import pickled
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-WANTED = ["*.json", "*.safetensors", "*.spm"]  # no pickles
+TOKENIZER = ["*.json", "*.jinja", "merges.txt", "*.spm"]
+WANTED = [*TOKENIZER, "*.safetensors"]  # no pickles
 
 
-def find(folder: str | Path) -> Path:
-    """The folder itself where it is there; what looks like a hub's name is fetched."""
+def find(folder: str | Path, *, tokenizer_only: bool = False) -> Path:
+    """The folder itself where it is there; what looks like a hub's name is fetched, on request without its weights."""
     path = Path(folder)
     if path.exists() or not NAME.fullmatch(str(folder)) or path.parent.exists() or path.parts[0] == "runs":
         return path
@@ -22,13 +23,13 @@ def find(folder: str | Path) -> Path:
             f"{folder} is not a folder here; to fetch it from the Hugging Face hub: pip install 'regard[hub]'"
         ) from None
     try:
-        found = Path(snapshot_download(str(folder), allow_patterns=WANTED))
+        found = Path(snapshot_download(str(folder), allow_patterns=TOKENIZER if tokenizer_only else WANTED))
     except Exception as error:  # the library's errors are of many kinds: offline, no such name, not allowed
         reason = " ".join(str(error).split())[:200]
         raise FolderError(
             f"{folder} is not a folder here, and the Hugging Face hub did not give it ({reason}); "
             "check the name and the connection"
         ) from error
-    if not any(found.glob("*.safetensors")):
+    if not tokenizer_only and not any(found.glob("*.safetensors")):
         raise pickled(str(folder), found, path.name)
     return found

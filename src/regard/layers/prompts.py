@@ -48,6 +48,16 @@ class PromptState:
         return (columns >= self.blanks[:, None])[:, None, None]
 
 
+def unread(
+    prompts: Sequence[Sequence[int]], layers: int, device: torch.device
+) -> tuple[PromptState, Tensor, Tensor | None, Tensor | None]:
+    """A state with empty caches, and what to read into them: the ids (B, T) but for each last one, places, mask."""
+    ids, blanks = side_by_side(prompts, device)
+    before = ids[:, :-1]
+    places, mask = of_segments(segments_of(blanks, before.shape[1]))
+    return PromptState(ids[:, -1], [Cache() for _ in range(layers)], blanks), before, places, mask
+
+
 def side_by_side(prompts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor | None]:
     """Prompts as ids (B, T), each at the right end of its row, and how many blanks (B,) stand before it."""
     for number, prompt in enumerate(prompts):

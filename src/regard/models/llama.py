@@ -19,8 +19,9 @@ from regard.layers.attention import SelfAttention, Turn
 from regard.layers.cache import Cache
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import GatedFeedForward
+from regard.layers.initializing import small_normal
 from regard.layers.positions import Rotary, Stretch
-from regard.layers.prompts import PromptState, of_segments, segments_of, side_by_side
+from regard.layers.prompts import PromptState, of_segments, unread
 from regard.layers.tap import Tap
 from regard.models.symbols import LanguageConfig, heads_fit
 
@@ -103,18 +104,7 @@ class Llama(nn.Module):
         self.norm = nn.RMSNorm(config.width, eps=config.epsilon)
         if not config.tied:
             self.output = Embedding(config.vocabulary, config.width, scaled=False)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Deviation 0.02 everywhere; what a block adds is scaled by 1/√(2 layers), so that their sum does not grow."""
-        if self.embedding.weight.is_meta:  # weights come from elsewhere
-            return
-        for name, parameter in self.named_parameters():
-            if name.endswith("bias"):
-                nn.init.zeros_(parameter)
-            elif parameter.dim() > 1:
-                adds = name.endswith(("attention.output.weight", "contract.weight"))
-                nn.init.normal_(parameter, std=0.02 / (2 * self.config.layers) ** 0.5 if adds else 0.02)
+        small_normal(self, config.layers)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
         """Logits (B, T, V) for ids (B, T). With segments, a row may hold several texts that do not see each other."""
@@ -135,11 +125,8 @@ class Llama(nn.Module):
 
     def start(self, prompts: Sequence[Sequence[int]]) -> PromptState:
         """Read the prompts, of any lengths, but for the last token of each, which `step` takes first."""
-        ids, blanks = side_by_side(prompts, self.embedding.weight.device)
-        state = PromptState(ids[:, -1], [Cache() for _ in self.blocks], blanks)
-        if ids.shape[1] > 1:
-            before = ids[:, :-1]
-            places, mask = of_segments(segments_of(blanks, before.shape[1]))
+        state, before, places, mask = unread(prompts, len(self.blocks), self.embedding.weight.device)
+        if before.shape[1]:
             self._through(before, 0, places, mask, state.caches)
         return state
 

@@ -29,6 +29,10 @@ MAY_CHANGE = {
     "training.checkpoint_every",
     "training.keep",
     "training.patience",
+    # How a step is computed, not what: recomputed it is the same to the last bits. So it is compiled, but that compiled
+    # blocks draw their dropout by other random numbers.
+    "training.recompute",
+    "training.compiled",
 }
 
 

@@ -37,6 +37,11 @@ def load(folder: str | Path, *, precision: str = "float32") -> Any:
 
 def _load(folder: str | Path) -> Translator | Writer:
     path = find(folder)
+    if not path.exists():
+        raise FolderError(
+            f"there is no folder or file {folder}; wanted a model folder, as `regard train … -o FOLDER` makes it, "
+            "a .gguf file, or a name on the Hugging Face hub"
+        )
     if huggingface.is_foreign(path):
         foreign = huggingface.load(path)
         for note in foreign.notes:

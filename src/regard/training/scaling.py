@@ -4,6 +4,7 @@ import os
 import shutil
 from functools import partial
 
+import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -21,6 +22,8 @@ def scale(model: nn.Module, *, compiled: bool, recompute: bool) -> list[str]:
         notes.append("training.compiled: no C++ compiler (g++ or clang++) is on the PATH; going on uncompiled")
     elif compiled and not blocks:
         notes.append("training.compiled: this model has no repeated blocks; going on uncompiled")
+    elif compiled and (reason := _compile_fails(next(model.parameters()).device)):
+        notes.append(f"training.compiled: compiling fails here ({reason}); going on uncompiled")
     elif compiled:
         notes.append(f"compiling {len(blocks)} blocks: the first steps take a minute")
         for block in blocks:
@@ -30,3 +33,12 @@ def scale(model: nn.Module, *, compiled: bool, recompute: bool) -> list[str]:
 
 def _compiler() -> str | None:
     return shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++")
+
+
+def _compile_fails(device: torch.device) -> str:
+    """Why not even the smallest function compiles, as where Python's headers are missing; empty if it does."""
+    try:
+        torch.compile(lambda numbers: 2 * numbers + 1)(torch.ones(2, device=device))
+    except Exception as error:  # of any kind: the compiler is a program of its own
+        return " ".join(str(error).split())[:200] or type(error).__name__
+    return ""
