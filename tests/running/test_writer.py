@@ -4,12 +4,15 @@ import copy
 import math
 
 import pytest
+import tokenizers
 import torch
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 import regard
 from regard.errors import FolderError, InputError
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.metrics.agreement import agreement
+from regard.models.gpt import GPT, GPTConfig
 from regard.running import writer as module
 from regard.running.writer import Continuation, Page, Writer, _ranked
 from regard.text.plain import TextTokenizer
@@ -134,7 +137,7 @@ def test_a_long_token_that_holds_a_stop_string_is_seen():
     assert max(len(tokenizer.decode([number])) for number in ids) > 70
     for stop in ("x=", "=" * 40, "=y"):
         told: list[str] = []
-        page = Page(tokenizer, [stop], told.append)
+        page = Page(tokenizer, [], [stop], told.append)
         written = next(ids[:size] for size in range(1, len(ids) + 1) if page.sees(0, ids[:size]))
         whole = tokenizer.decode(written)
         assert page.text(written) == whole[: whole.index(stop)] == "".join(told)
@@ -173,6 +176,48 @@ def test_only_one_text_can_be_told_and_a_beam_neither_tells_nor_stops(writer):
             writer.run("a", Beam(2), **options)
     with pytest.raises(InputError, match="a stop string is empty"):
         writer.run("a", stop=[".", ""])
+
+
+# ------------------------------------------------ words that begin with their space
+
+
+def with_pieces(decoder, rows=8):
+    """A writer whose words are SentencePiece's; its table has `rows` rows, its tokenizer 8 tokens."""
+    names = ["<unk>", "<s>", "</s>", "▁", "a", "b", "▁a", "▁b"]
+    core = tokenizers.Tokenizer(
+        models.BPE(
+            vocab={name: number for number, name in enumerate(names)},
+            merges=[("▁", "a"), ("▁", "b")],
+            unk_token="<unk>",
+        )
+    )
+    core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    core.decoder = decoder
+    core.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    core.add_special_tokens(names[:3])
+    torch.manual_seed(1)
+    model = GPT(GPTConfig(vocabulary=rows, width=16, heads=2, layers=1, context=16)).eval()
+    return Writer("gpt", model, TextTokenizer(core, begin=1, ends=[2]))
+
+
+PIECES = {
+    "Metaspace": decoders.Metaspace(prepend_scheme="first"),
+    "Llama 2": decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]),
+}
+
+
+@pytest.mark.parametrize("decoder", PIECES.values(), ids=PIECES)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_prompt_and_what_was_written_are_the_text_of_all_their_tokens(decoder, seed):
+    writer = with_pieces(decoder)
+    told: list[str] = []
+    for prompt in ("a b", ""):  # an empty prompt has no text: the space before its first word is none
+        told.clear()
+        found = writer.run(prompt, Sample(seed=seed), tokens=9, tell=told.append)
+        whole = writer.tokenizer.decode([*found.ids, *found.texts[0].tokens])
+        assert prompt + found.text == prompt + "".join(told) == whole
+        if " " in found.text[:1]:
+            assert writer.run(prompt, Sample(seed=seed), tokens=9, stop=[found.text[:2]]).text == ""
 
 
 # ------------------------------------------------ lengths

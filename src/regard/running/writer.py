@@ -126,7 +126,7 @@ class Writer:
         for start in range(0, len(prompts), BATCH):
             several = prompts[start : start + BATCH]
             ids = [self.encode(prompt, truncate=truncate, specials=specials) for prompt in several]
-            pages = [Page(self.tokenizer, stop, tell) for _ in ids]
+            pages = [Page(self.tokenizer, given, stop, tell) for given in ids]
             texts = self._write(ids, strategy, tokens, start, pages)
             found += [
                 Continued(prompt, given, _ranked(each, best_by))
@@ -239,8 +239,9 @@ class Writer:
 class Page:
     """The texts of one prompt while they are written: sees stop strings, and tells what is certain of the first."""
 
-    def __init__(self, tokenizer: TextTokenizer, stop: Iterable[str], tell: Tell | None) -> None:
+    def __init__(self, tokenizer: TextTokenizer, prompt: list[int], stop: Iterable[str], tell: Tell | None) -> None:
         self.tokenizer = tokenizer
+        self.continuing = bool(tokenizer.decode(prompt))  # a begin symbol alone is no text to go on from
         self.stop = list(stop)
         self.tell = tell
         self._decoders: dict[int, StreamDecoder] = {}
@@ -252,7 +253,8 @@ class Page:
         if not self.stop and self.tell is None:
             return False
         if draw not in self._decoders:
-            self._decoders[draw], self._texts[draw] = StreamDecoder(self.tokenizer), ""
+            self._decoders[draw] = StreamDecoder(self.tokenizer, continuing=self.continuing)
+            self._texts[draw] = ""
         new = self._decoders[draw].add(written[-1])
         text = self._texts[draw] = self._texts[draw] + new
         stopped = any(stop in text[-(len(stop) + len(new)) :] for stop in self.stop)
@@ -261,7 +263,7 @@ class Page:
 
     def text(self, written: list[int]) -> str:
         """The whole text, up to the first stop string; what was not told yet is told."""
-        whole = self._cut(self.tokenizer.decode(written))
+        whole = self._cut(self.tokenizer.decode(written, continuing=self.continuing))
         self._say(whole)
         return whole
 
