@@ -217,6 +217,17 @@ def test_greedy_with_a_penalty_says_nothing_twice_and_counts_the_prompt(model):
     assert generate(model, [prompt], Greedy(repetition_penalty=1.0), limits)[0][0] == plain
 
 
+@pytest.mark.parametrize("strategy", [Greedy(), Sample(), Beam(3)], ids=["greedy", "sample", "beam"])
+def test_ids_that_are_no_words_are_not_written_but_have_their_share(strategy):
+    table = torch.tensor([0.0, 0.0, 0.0, 3.0, 5.0])
+    for renormalized, share in ((False, table.log_softmax(-1)[3]), (True, table[:4].log_softmax(-1)[3])):
+        limits = Limits([1], words=4, renormalized=renormalized)
+        ((found, *_),) = generate(Urn(table), [0], strategy, limits)
+        assert found.tokens[0] < 4
+        if found.tokens == [3]:
+            assert found.log_probability == pytest.approx(share.item(), abs=1e-5)
+
+
 # ------------------------------------------------ what ends a text
 
 

@@ -220,6 +220,18 @@ def test_the_prompt_and_what_was_written_are_the_text_of_all_their_tokens(decode
             assert writer.run(prompt, Sample(seed=seed), tokens=9, stop=[found.text[:2]]).text == ""
 
 
+@pytest.mark.parametrize("strategy", [Greedy(), Sample(), Sample(top_k=3), Beam(2)], ids=str)
+def test_a_row_of_the_table_without_a_token_is_never_written(strategy):
+    """Tables are padded to round numbers; here the likeliest rows are those of nothing."""
+    writer = with_pieces(PIECES["Llama 2"], rows=12)
+    with torch.no_grad():
+        weight = writer.model.embedding.weight
+        weight[8:] = 50 * writer.model.read(torch.tensor([writer.encode("a b")]))[0, -1]
+    found = writer.run("a b", strategy, tokens=40)  # beyond the context too
+    assert found.texts[0].tokens
+    assert max(found.texts[0].tokens) < writer.tokenizer.size
+
+
 # ------------------------------------------------ lengths
 
 

@@ -194,6 +194,7 @@ class Writer:
             rooms,
             numbers=[first + number for number in range(len(prompts))],
             ends=self.tokenizer.ends,
+            words=self.tokenizer.size,
             prompts=prompts,
             watch=lambda row, draw, written: pages[row].sees(draw, written),
         )
@@ -222,6 +223,7 @@ class Writer:
                 [min(tokens - len(written), self.context - len(kept) + 1)],
                 numbers=[number + rounds * ROUND + found.draw * DRAW],
                 ends=self.tokenizer.ends,
+                words=self.tokenizer.size,
                 prompts=[kept],
                 watch=lambda _row, _draw, more: page.sees(found.draw, more),
             )
