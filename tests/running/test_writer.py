@@ -302,6 +302,31 @@ def test_a_prompt_too_long_is_refused_with_both_numbers_or_loses_its_beginning(w
         assert found.texts[0].tokens[0] == writer.model(torch.tensor([ids[-32:]]))[0, -1].argmax()
 
 
+def test_a_prompt_that_loses_its_beginning_keeps_the_begin_symbol():
+    writer = with_pieces(PIECES["Metaspace"])
+    ids = writer.encode("ab " * 5)
+    assert writer.encode("ab " * 9, truncate=True) == [1, *writer.tokenizer.encode("ab " * 9)[-15:]]
+    assert writer.encode("ab " * 5, truncate=True) == ids  # it fits
+    assert ids[0] == 1
+
+
+def test_a_text_that_goes_on_beyond_the_context_keeps_its_begin_symbol(monkeypatch):
+    given = []
+
+    def recording(model, prompts, strategy, limits):
+        given.extend(prompts)
+        return generate(model, prompts, strategy, limits)
+
+    monkeypatch.setattr(module, "generate", recording)
+    writer = with_pieces(PIECES["Metaspace"])
+    writer.tokenizer.ends = ()
+    found = writer.run("a b", Greedy(), tokens=40)
+    text = [*found.ids, *found.texts[0].tokens]
+    assert len(given) == 4
+    for prompt, seen in zip(given[1:], (17, 26, 35), strict=True):  # one more than was read, then 9 a round
+        assert prompt == [1, *text[seen - 7 : seen]]
+
+
 def test_a_prompt_as_long_as_the_context_gets_one_token_and_goes_on(writer):
     prompt = writer.tokenizer.decode(writer.tokenizer.encode("The old captain walked home before dawn. " * 4)[:32])
     assert len(writer.encode(prompt)) == 32

@@ -162,7 +162,7 @@ class Writer:
                     f"the prompt has {len(ids):,} tokens, this model sees {self.context:,} at once; "
                     "shorten it, or let go of its beginning with --truncate left"
                 )
-            ids = ids[-self.context :]
+            ids = self._last(ids, self.context)
         return ids
 
     def log_probabilities(self, prompt: list[int], tokens: list[int]) -> list[Token]:
@@ -184,6 +184,13 @@ class Writer:
     @property
     def _device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    def _last(self, ids: list[int], room: int) -> list[int]:
+        """The last ids, `room` of them; a model that wants a begin symbol keeps it first, as it was trained."""
+        first = self.tokenizer.leading
+        if first is None or len(ids) <= room or room == 1:
+            return ids[-room:]
+        return [first, *ids[1 - room :]]
 
     def _write(
         self, prompts: list[list[int]], strategy: Strategy, tokens: int, first: int, pages: list["Page"]
@@ -218,7 +225,7 @@ class Writer:
         alone = replace(strategy, draws=1) if isinstance(strategy, Sample) else strategy
         while not ended and len(written) < tokens:
             rounds += 1
-            kept = [*prompt, *written][-max(1, self.context // 2) :]
+            kept = self._last([*prompt, *written], max(1, self.context // 2))
             limits = Limits(
                 [min(tokens - len(written), self.context - len(kept) + 1)],
                 numbers=[number + rounds * ROUND + found.draw * DRAW],
