@@ -320,7 +320,7 @@ def test_a_text_that_goes_on_beyond_the_context_keeps_its_begin_symbol(monkeypat
     monkeypatch.setattr(module, "generate", recording)
     writer = with_pieces(PIECES["Metaspace"])
     writer.tokenizer.ends = ()
-    found = writer.run("a b", Greedy(), tokens=40)
+    found = writer.run("a b", Sample(), tokens=40)
     text = [*found.ids, *found.texts[0].tokens]
     assert len(given) == 4
     for prompt, seen in zip(given[1:], (17, 26, 35), strict=True):  # one more than was read, then 9 a round
