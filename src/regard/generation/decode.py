@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from regard.errors import InputError
 from regard.generation.ranking import log_total
 
 
@@ -102,7 +103,10 @@ def allow(logits: Tensor, symbols: Any, limits: Limits, step: int) -> Tensor:
         logits[:, limits.words :] = -torch.inf
     if step < limits.shortest:
         logits[:, ends_of(symbols, limits)] = -torch.inf
-    return log_total(logits) if total is None else total
+    total = log_total(logits) if total is None else total
+    if not total.isfinite().all():
+        raise InputError("the model's logits are not finite: its weights are damaged, or its training diverged")
+    return total
 
 
 def write(model: Generator, inputs: Any, limits: Limits, choose: Choice, draws: int = 1) -> list[list[Hypothesis]]:
