@@ -427,6 +427,14 @@ def test_log_probabilities_are_the_models_own(writer):
     assert writer.log_probabilities(found.ids, []) == []
 
 
+def test_log_probabilities_make_no_logits_of_the_prompt(writer, monkeypatch):
+    found = writer.run("The old captain walked", CHANCE, tokens=3)
+    plain, made = writer.model.logits, []
+    monkeypatch.setattr(writer.model, "logits", lambda words: made.append(words.shape[:-1].numel()) or plain(words))
+    assert len(writer.log_probabilities(found.ids, found.texts[0].tokens)) == 3
+    assert made == [3]
+
+
 def test_of_a_text_beyond_the_context_those_in_sight_have_one(writer):
     found = writer.run("The", Greedy(repetition_penalty=1.3), tokens=50)
     tokens = found.texts[0].tokens

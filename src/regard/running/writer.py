@@ -170,11 +170,12 @@ class Writer:
         if not tokens:
             return []
         ids = torch.tensor([[*prompt, *tokens]])[:, -self.context - 1 :]
-        with torch.inference_mode():
-            logits = self.model(ids[:, :-1].to(self._device))[0].log_softmax(-1)
         places = ids.shape[1] - 1
         seen = min(len(tokens), places)
-        gains = logits[places - seen :].gather(1, ids[0, -seen:, None].to(self._device))[:, 0].tolist()
+        with torch.inference_mode():
+            words = self.model.read(ids[:, :-1].to(self._device))[0, places - seen :]
+            logits = self.model.logits(words).log_softmax(-1)  # of the text alone: a long prompt's would be large
+        gains = logits.gather(1, ids[0, -seen:, None].to(self._device))[:, 0].tolist()
         unseen = [float("nan")] * (len(tokens) - seen)  # its context is gone
         names = self.tokenizer.pieces(tokens)
         return [Token(name, gain) for name, gain in zip(names, [*unseen, *gains], strict=True)]
