@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 
 import pytest
 import tokenizers
@@ -283,6 +284,30 @@ def test_every_part_of_every_text_has_a_chance_of_its_own(writer, monkeypatch):
     writer.run_all(["The", "A"], Sample(draws=3), tokens=80)
     assert len(drawn) > 15
     assert len(set(drawn)) == len(drawn)
+
+
+WAYS = [Greedy(repetition_penalty=1.3), Sample(seed=4, draws=2), Beam(3, n_best=2)]
+
+
+@pytest.mark.parametrize("strategy", WAYS, ids=str)
+def test_the_texts_of_a_batch_go_on_side_by_side_each_as_alone(writer, strategy, monkeypatch):
+    rounds = []
+
+    def recording(model, prompts, strategy, limits):
+        rounds.append(len(prompts))
+        return generate(model, prompts, strategy, limits)
+
+    monkeypatch.setattr(module, "generate", recording)
+    together = writer.run_all(PROMPTS, strategy, tokens=70, stop=[] if isinstance(strategy, Beam) else ["sea"])
+    assert len(rounds) <= 5  # the whole context, then half of it a round
+    assert max(rounds[1:]) > 2
+    monkeypatch.setattr(module, "BATCH", 1)  # keeps the numbers, by which chance goes
+    alone = writer.run_all(PROMPTS, strategy, tokens=70, stop=[] if isinstance(strategy, Beam) else ["sea"])
+    for one, other in zip(together, alone, strict=True):
+        assert [replace(text, log_probability=0, score=0) for text in one.texts] == [
+            replace(text, log_probability=0, score=0) for text in other.texts
+        ]
+        assert [text.score for text in one.texts] == pytest.approx([text.score for text in other.texts], abs=1e-3)
 
 
 def test_the_beams_of_a_long_text_are_ranked_by_one_measure(writer):

@@ -24,6 +24,7 @@ ROUND, DRAW = 2**40, 2**48  # chance goes by number: what a text draws when it i
 
 BestBy = Literal["likelihood", "mean", "consistency"]
 Tell = Callable[[str], None]
+Sees = Callable[[int, list[int]], bool]
 
 
 @dataclass(frozen=True)
@@ -197,53 +198,64 @@ class Writer:
         self, prompts: list[list[int]], strategy: Strategy, tokens: int, first: int, pages: list["Page"]
     ) -> list[list[Continuation]]:
         """What the strategy finds for each prompt; a text that fills the context is written on from its second half."""
-        rooms = [min(tokens, self.context - len(prompt) + 1) for prompt in prompts]
+        rooms, numbers = [tokens] * len(prompts), list(range(first, first + len(prompts)))
+        found = self._round(strategy, prompts, rooms, numbers, [page.sees for page in pages])
+        drafts = [
+            [Draft(page, number, prompt, one) for one in several]
+            for page, number, prompt, several in zip(pages, numbers, prompts, found, strict=True)
+        ]
+        alone = replace(strategy, draws=1) if isinstance(strategy, Sample) else strategy
+        rounds = 0
+        while going := [draft for several in drafts for draft in several if draft.goes_on(tokens)]:
+            rounds += 1
+            kept = [self._last([*draft.prompt, *draft.tokens], max(1, self.context // 2)) for draft in going]
+            rooms = [tokens - len(draft.tokens) for draft in going]
+            numbers = [draft.number + rounds * ROUND + draft.draw * DRAW for draft in going]
+            found = self._round(alone, kept, rooms, numbers, [draft.sees for draft in going])
+            for draft, several in zip(going, found, strict=True):
+                draft.add(several[0])
+        penalty = strategy.length_penalty if isinstance(strategy, Beam) else 0.0
+        return [[draft.done(penalty) for draft in several] for several in drafts]
+
+    def _round(
+        self, strategy: Strategy, prompts: list[list[int]], rooms: list[int], numbers: list[int], sees: list[Sees]
+    ) -> list[list[Hypothesis]]:
+        """Write all prompts on side by side, each as far as its room and the context go."""
         limits = Limits(
-            rooms,
-            numbers=[first + number for number in range(len(prompts))],
+            [min(room, self.context - len(prompt) + 1) for room, prompt in zip(rooms, prompts, strict=True)],
+            numbers=numbers,
             ends=self.tokenizer.ends,
             words=self.tokenizer.size,
             prompts=prompts,
-            watch=lambda row, draw, written: pages[row].sees(draw, written),
+            watch=lambda row, draw, written: sees[row](draw, written),
         )
-        found = generate(self.model, prompts, strategy, limits)
-        return [
-            [self._written_on(prompt, one, strategy, tokens, first + number, page) for one in hypotheses]
-            for number, (prompt, hypotheses, page) in enumerate(zip(prompts, found, pages, strict=True))
-        ]
+        return generate(self.model, prompts, strategy, limits)
 
-    def _written_on(
-        self,
-        prompt: list[int],
-        found: Hypothesis,
-        strategy: Strategy,
-        tokens: int,
-        number: int,
-        page: "Page",
-    ) -> Continuation:
-        """A text with all its tokens; once it fills the context, the second half of that is the next prompt."""
-        written, total, ended, rounds = list(found.tokens), found.log_probability, found.ended, 0
-        alone = replace(strategy, draws=1) if isinstance(strategy, Sample) else strategy
-        while not ended and len(written) < tokens:
-            rounds += 1
-            kept = self._last([*prompt, *written], max(1, self.context // 2))
-            limits = Limits(
-                [min(tokens - len(written), self.context - len(kept) + 1)],
-                numbers=[number + rounds * ROUND + found.draw * DRAW],
-                ends=self.tokenizer.ends,
-                words=self.tokenizer.size,
-                prompts=[kept],
-                watch=lambda _row, _draw, more: page.sees(found.draw, more),
-            )
-            more = generate(self.model, [kept], alone, limits)[0][0]
-            written += more.tokens
-            total += more.log_probability
-            ended = more.ended
-        score = found.score
-        if rounds:
-            penalty = strategy.length_penalty if isinstance(strategy, Beam) else 0.0
-            score = total / (len(written) + ended) ** penalty
-        return Continuation(page.text(written), written, total, score, ended, forgot=rounds > 0)
+
+class Draft:
+    """One text as it is written round by round."""
+
+    def __init__(self, page: "Page", number: int, prompt: list[int], found: Hypothesis) -> None:
+        self.page, self.number, self.prompt, self.draw = page, number, prompt, found.draw
+        self.tokens, self.log_probability, self.ended = list(found.tokens), found.log_probability, found.ended
+        self.score: float | None = found.score  # none: it has grown since
+
+    def goes_on(self, tokens: int) -> bool:
+        return not self.ended and len(self.tokens) < tokens
+
+    def sees(self, _draw: int, written: list[int]) -> bool:
+        return self.page.sees(self.draw, written)
+
+    def add(self, more: Hypothesis) -> None:
+        self.tokens += more.tokens
+        self.log_probability += more.log_probability
+        self.ended, self.score = more.ended, None
+
+    def done(self, length_penalty: float) -> Continuation:
+        forgot, score = self.score is None, self.score
+        if score is None:
+            score = self.log_probability / (len(self.tokens) + self.ended) ** length_penalty
+        return Continuation(self.page.text(self.tokens), self.tokens, self.log_probability, score, self.ended, forgot)
 
 
 class Page:
