@@ -67,7 +67,8 @@ def test_run_translates_arguments_and_lines(here, trained):
     one = here("run", trained, "the boy eats bread", "the girl sings")
     assert one.returncode == 0
     assert len(one.stdout.splitlines()) == 2
-    lines = here("run", trained, stdin="the boy eats bread\n\nthe girl sings\n")
+    assert "standard input is empty" in here("run", trained, stdin=" \n\n").stderr
+    lines = here("run", trained, stdin="the boy eats bread \n \nthe girl sings\n")
     assert [line for line in lines.stdout.split("\n")[:3] if line] == one.stdout.splitlines()
     assert lines.stdout.split("\n")[1] == ""
 
@@ -149,7 +150,8 @@ def test_recipes_lists_and_shows(here):
         (["run", "{trained}", "hello", "--beam", "2", "--length-penalty", "1000"], "length_penalty is 1000.0"),
         (["evaluate", "{trained}", "--most", "0"], "--most"),
         (["train", "translator", "-o", "{trained}/checkpoints/.."], "was begun with"),
-        (["run", "{trained}", ""], "has no words"),
+        (["run", "{trained}", ""], "'' has no words; wanted a text"),
+        (["run", "{trained}", "the boy", "\n"], "has no words; wanted a text"),
         (["run", "{trained}"], "standard input is empty"),
         (["run", "{trained}", "a", "b", "-o", "x.png"], "a picture is of one text, got 2"),
         (["run", "{trained}", "the boy", "-o", "x.txt"], "x.txt"),

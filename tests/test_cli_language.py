@@ -144,6 +144,17 @@ def test_run_reads_lines_or_all_of_standard_input(here, novel):
     assert nothing.stdout == f"{writer.run('', regard.Greedy(), tokens=6).text}\n"
 
 
+def test_run_takes_prompts_as_they_are(here, novel):
+    """White space and nothing at all are prompts; of a line only its end goes."""
+    for prompt in ("\n", "", " The "):
+        done = here("run", novel, prompt, "--greedy", "--tokens", 6, "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["prompt"] == prompt
+    lines = here("run", novel, "--greedy", "--tokens", 6, "--json", stdin="  The \n\n\tcaptain\r\n")
+    assert [json.loads(line)["prompt"] for line in lines.stdout.splitlines()] == ["  The ", "", "\tcaptain"]
+    assert "standard input is empty" in here("run", novel, stdin="").stderr
+
+
 def test_run_says_when_the_beginning_went_out_of_sight(here, novel):
     done = here("run", novel, "The", "--greedy", "--repetition-penalty", 1.3, "--tokens", 60)
     assert "outgrew the context of 32 tokens" in last_line(done)

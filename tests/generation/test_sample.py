@@ -14,6 +14,7 @@ from transformers.generation.logits_process import (
     TopPLogitsWarper,
 )
 
+from regard.errors import ConfigError, InputError
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation import strategies as module
 from regard.generation.decode import Limits
@@ -215,6 +216,51 @@ def test_greedy_with_a_penalty_says_nothing_twice_and_counts_the_prompt(model):
     ((plain,),) = generate(model, [prompt], Greedy(), limits)
     assert found.tokens != plain.tokens
     assert generate(model, [prompt], Greedy(repetition_penalty=1.0), limits)[0][0] == plain
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Sample(), Beam(3)], ids=["greedy", "sample", "beam"])
+def test_ids_that_are_no_words_are_not_written_but_have_their_share(strategy):
+    table = torch.tensor([0.0, 0.0, 0.0, 3.0, 5.0])
+    for renormalized, share in ((False, table.log_softmax(-1)[3]), (True, table[:4].log_softmax(-1)[3])):
+        limits = Limits([1], words=4, renormalized=renormalized)
+        ((found, *_),) = generate(Urn(table), [0], strategy, limits)
+        assert found.tokens[0] < 4
+        if found.tokens == [3]:
+            assert found.log_probability == pytest.approx(share.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("temperature", [1e-6, 1e-37, 1e-39, 1e-300])
+@pytest.mark.parametrize("tail", [{}, {"top_k": 3}, {"top_p": 0.9}, {"min_p": 0.1}], ids=str)
+def test_however_cold_the_likeliest_is_drawn(temperature, tail):
+    logits = torch.tensor([[3.0, 8.0, 7.9, -torch.inf], [-5.0, -8.0, -6.0, -torch.inf]])
+    for chance in (0.0, 0.5, 0.999):
+        found = Sample(temperature=temperature, **tail).pick(logits, torch.tensor([chance] * 2, dtype=torch.float64))
+        assert found.tolist() == [1, 0]
+
+
+def test_however_hot_nothing_forbidden_is_drawn():
+    logits = torch.tensor([[3.0, 8.0, -torch.inf]])
+    found = [Sample(temperature=1e300).pick(logits, torch.tensor([chance]).double()).item() for chance in (0.2, 0.7)]
+    assert found == [0, 1]
+
+
+def test_temperature_and_penalty_are_finite():
+    for number in (float("inf"), float("nan")):
+        with pytest.raises(ConfigError, match=f"temperature is {number}, wanted"):
+            Sample(temperature=number)
+        for strategy in (Greedy, Sample):
+            with pytest.raises(ConfigError, match=f"repetition_penalty is {number}, wanted"):
+                strategy(repetition_penalty=number)
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Sample(), Beam(3)], ids=["greedy", "sample", "beam"])
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+def test_a_broken_model_is_named(strategy, broken):
+    table = torch.zeros(9)
+    table[6] = broken
+    with pytest.raises(InputError, match="^the model's logits are not finite") as caught:
+        generate(Urn(table, end=3), [0], strategy, Limits([8]))
+    assert "\n" not in str(caught.value)
 
 
 # ------------------------------------------------ what ends a text

@@ -54,6 +54,14 @@ def test_the_loss_by_hand():
     assert_close(loss, torch.tensor([8.0, 4.0, 1.6]).log().sum())
 
 
+@pytest.mark.parametrize("wrong", [-1, -99, -101])
+def test_a_target_below_zero_is_a_mistake(wrong):
+    words, table, targets = some()
+    targets[[2, 7]] = torch.tensor([IGNORED, wrong])
+    with pytest.raises(AssertionError, match=f"a target of {wrong}; wanted 0 to 9, or {IGNORED}"):
+        cross_entropy(words, table, targets)
+
+
 def test_huge_logits_stay_finite():
     words, table, targets = some()
     with torch.no_grad():

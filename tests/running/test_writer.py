@@ -2,14 +2,18 @@
 
 import copy
 import math
+from dataclasses import replace
 
 import pytest
+import tokenizers
 import torch
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 import regard
 from regard.errors import FolderError, InputError
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.metrics.agreement import agreement
+from regard.models.gpt import GPT, GPTConfig
 from regard.running import writer as module
 from regard.running.writer import Continuation, Page, Writer, _ranked
 from regard.text.plain import TextTokenizer
@@ -134,7 +138,7 @@ def test_a_long_token_that_holds_a_stop_string_is_seen():
     assert max(len(tokenizer.decode([number])) for number in ids) > 70
     for stop in ("x=", "=" * 40, "=y"):
         told: list[str] = []
-        page = Page(tokenizer, [stop], told.append)
+        page = Page(tokenizer, [], [stop], told.append)
         written = next(ids[:size] for size in range(1, len(ids) + 1) if page.sees(0, ids[:size]))
         whole = tokenizer.decode(written)
         assert page.text(written) == whole[: whole.index(stop)] == "".join(told)
@@ -173,6 +177,60 @@ def test_only_one_text_can_be_told_and_a_beam_neither_tells_nor_stops(writer):
             writer.run("a", Beam(2), **options)
     with pytest.raises(InputError, match="a stop string is empty"):
         writer.run("a", stop=[".", ""])
+
+
+# ------------------------------------------------ words that begin with their space
+
+
+def with_pieces(decoder, rows=8):
+    """A writer whose words are SentencePiece's; its table has `rows` rows, its tokenizer 8 tokens."""
+    names = ["<unk>", "<s>", "</s>", "▁", "a", "b", "▁a", "▁b"]
+    core = tokenizers.Tokenizer(
+        models.BPE(
+            vocab={name: number for number, name in enumerate(names)},
+            merges=[("▁", "a"), ("▁", "b")],
+            unk_token="<unk>",
+        )
+    )
+    core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    core.decoder = decoder
+    core.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    core.add_special_tokens(names[:3])
+    torch.manual_seed(1)
+    model = GPT(GPTConfig(vocabulary=rows, width=16, heads=2, layers=1, context=16)).eval()
+    return Writer("gpt", model, TextTokenizer(core, begin=1, ends=[2]))
+
+
+PIECES = {
+    "Metaspace": decoders.Metaspace(prepend_scheme="first"),
+    "Llama 2": decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]),
+}
+
+
+@pytest.mark.parametrize("decoder", PIECES.values(), ids=PIECES)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_prompt_and_what_was_written_are_the_text_of_all_their_tokens(decoder, seed):
+    writer = with_pieces(decoder)
+    told: list[str] = []
+    for prompt in ("a b", ""):  # an empty prompt has no text: the space before its first word is none
+        told.clear()
+        found = writer.run(prompt, Sample(seed=seed), tokens=9, tell=told.append)
+        whole = writer.tokenizer.decode([*found.ids, *found.texts[0].tokens])
+        assert prompt + found.text == prompt + "".join(told) == whole
+        if " " in found.text[:1]:
+            assert writer.run(prompt, Sample(seed=seed), tokens=9, stop=[found.text[:2]]).text == ""
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Sample(), Sample(top_k=3), Beam(2)], ids=str)
+def test_a_row_of_the_table_without_a_token_is_never_written(strategy):
+    """Tables are padded to round numbers; here the likeliest rows are those of nothing."""
+    writer = with_pieces(PIECES["Llama 2"], rows=12)
+    with torch.no_grad():
+        weight = writer.model.embedding.weight
+        weight[8:] = 50 * writer.model.read(torch.tensor([writer.encode("a b")]))[0, -1]
+    found = writer.run("a b", strategy, tokens=40)  # beyond the context too
+    assert found.texts[0].tokens
+    assert max(found.texts[0].tokens) < writer.tokenizer.size
 
 
 # ------------------------------------------------ lengths
@@ -228,6 +286,30 @@ def test_every_part_of_every_text_has_a_chance_of_its_own(writer, monkeypatch):
     assert len(set(drawn)) == len(drawn)
 
 
+WAYS = [Greedy(repetition_penalty=1.3), Sample(seed=4, draws=2), Beam(3, n_best=2)]
+
+
+@pytest.mark.parametrize("strategy", WAYS, ids=str)
+def test_the_texts_of_a_batch_go_on_side_by_side_each_as_alone(writer, strategy, monkeypatch):
+    rounds = []
+
+    def recording(model, prompts, strategy, limits):
+        rounds.append(len(prompts))
+        return generate(model, prompts, strategy, limits)
+
+    monkeypatch.setattr(module, "generate", recording)
+    together = writer.run_all(PROMPTS, strategy, tokens=70, stop=[] if isinstance(strategy, Beam) else ["sea"])
+    assert len(rounds) <= 5  # the whole context, then half of it a round
+    assert max(rounds[1:]) > 2
+    monkeypatch.setattr(module, "BATCH", 1)  # keeps the numbers, by which chance goes
+    alone = writer.run_all(PROMPTS, strategy, tokens=70, stop=[] if isinstance(strategy, Beam) else ["sea"])
+    for one, other in zip(together, alone, strict=True):
+        assert [replace(text, log_probability=0, score=0) for text in one.texts] == [
+            replace(text, log_probability=0, score=0) for text in other.texts
+        ]
+        assert [text.score for text in one.texts] == pytest.approx([text.score for text in other.texts], abs=1e-3)
+
+
 def test_the_beams_of_a_long_text_are_ranked_by_one_measure(writer):
     """Some outgrow the context, some end before: score is log probability / length ** penalty for all of them."""
     for text in writer.run("The old captain", Beam(4, 1.0, n_best=4), tokens=60).texts:
@@ -243,6 +325,31 @@ def test_a_prompt_too_long_is_refused_with_both_numbers_or_loses_its_beginning(w
     assert found.ids == ids[-32:]
     with torch.no_grad():
         assert found.texts[0].tokens[0] == writer.model(torch.tensor([ids[-32:]]))[0, -1].argmax()
+
+
+def test_a_prompt_that_loses_its_beginning_keeps_the_begin_symbol():
+    writer = with_pieces(PIECES["Metaspace"])
+    ids = writer.encode("ab " * 5)
+    assert writer.encode("ab " * 9, truncate=True) == [1, *writer.tokenizer.encode("ab " * 9)[-15:]]
+    assert writer.encode("ab " * 5, truncate=True) == ids  # it fits
+    assert ids[0] == 1
+
+
+def test_a_text_that_goes_on_beyond_the_context_keeps_its_begin_symbol(monkeypatch):
+    given = []
+
+    def recording(model, prompts, strategy, limits):
+        given.extend(prompts)
+        return generate(model, prompts, strategy, limits)
+
+    monkeypatch.setattr(module, "generate", recording)
+    writer = with_pieces(PIECES["Metaspace"])
+    writer.tokenizer.ends = ()
+    found = writer.run("a b", Sample(), tokens=40)
+    text = [*found.ids, *found.texts[0].tokens]
+    assert len(given) == 4
+    for prompt, seen in zip(given[1:], (17, 26, 35), strict=True):  # one more than was read, then 9 a round
+        assert prompt == [1, *text[seen - 7 : seen]]
 
 
 def test_a_prompt_as_long_as_the_context_gets_one_token_and_goes_on(writer):
@@ -343,6 +450,14 @@ def test_log_probabilities_are_the_models_own(writer):
     if not found.texts[0].ended:
         assert sum(wanted) == pytest.approx(found.texts[0].log_probability, abs=1e-3)
     assert writer.log_probabilities(found.ids, []) == []
+
+
+def test_log_probabilities_make_no_logits_of_the_prompt(writer, monkeypatch):
+    found = writer.run("The old captain walked", CHANCE, tokens=3)
+    plain, made = writer.model.logits, []
+    monkeypatch.setattr(writer.model, "logits", lambda words: made.append(words.shape[:-1].numel()) or plain(words))
+    assert len(writer.log_probabilities(found.ids, found.texts[0].tokens)) == 3
+    assert made == [3]
 
 
 def test_of_a_text_beyond_the_context_those_in_sight_have_one(writer):

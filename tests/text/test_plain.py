@@ -247,8 +247,8 @@ def test_gpt2_loses_nothing(gpt2, text):
     assert streamed(gpt2, ids) == text
 
 
-def streamed(tokenizer: TextTokenizer, ids: list[int]) -> str:
-    stream = StreamDecoder(tokenizer)
+def streamed(tokenizer: TextTokenizer, ids: list[int], *, continuing: bool = False) -> str:
+    stream = StreamDecoder(tokenizer, continuing=continuing)
     return "".join([*map(stream.add, ids), stream.finish()])
 
 
@@ -259,6 +259,7 @@ def test_a_stream_gives_what_decoding_gives(tokenizer, data):
     """Any ids: half characters, special tokens inside them."""
     ids = data.draw(st.lists(st.integers(0, tokenizer.size - 1)))
     assert streamed(tokenizer, ids) == tokenizer.decode(ids)
+    assert streamed(tokenizer, ids, continuing=True) == tokenizer.decode(ids, continuing=True)
 
 
 @pytest.mark.parametrize("tokenizer", [BYTES, FOREIGN["Llama 2"]], ids=["bytes", "Llama 2"])
@@ -277,6 +278,13 @@ def test_texts_are_put_together_as_the_library_does(tokenizer, text):
     core = tokenizers.Tokenizer.from_str(tokenizer.to_json())
     ids = tokenizer.encode(text.replace("b", "e") if tokenizer is CHARACTERS else text)
     assert tokenizer.decode(ids) == core.decode(ids)
+
+
+def test_a_text_that_goes_on_keeps_its_first_space():
+    tokenizer = FOREIGN["Llama 2"]
+    ids = tokenizer.encode("a a")
+    assert tokenizer.decode(ids[1:]) == "a"
+    assert tokenizer.decode(ids[:1]) + tokenizer.decode(ids[1:], continuing=True) == "a a"
 
 
 def test_a_byte_that_nothing_follows_is_given_at_the_end():

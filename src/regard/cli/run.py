@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from regard.running.writer import Writer
 
 SEARCH, CHANCE, TEXT, PAIR = "Searching", "Drawing by chance", "Language models", "Translators"
+NO_LINES = "standard input is empty; wanted one text a line"
 
 
 @app.command()
@@ -150,7 +151,7 @@ def run(
     if isinstance(runner, Translator):
         others = {**options, "samples": samples, "chat": chat, "log-probabilities": log_probabilities}
         _refuse(others, f"{model}, which translates")
-        _translate(runner, texts, strategy, alignment, output, as_json)
+        _translate(runner, _with_words(texts, inputs), strategy, alignment, output, as_json)
     else:
         _refuse({"alignment": alignment, "output": output}, f"{model}, a language model")
         _write_on(runner, texts, strategy, options, chat, log_probabilities, as_json)
@@ -229,19 +230,30 @@ def _refuse(options: dict[str, Any], model: str) -> None:
 
 
 def _inputs(inputs: list[str] | None) -> list[str]:
+    """The texts as they were given: to a language model white space is a text too, and so is nothing."""
     if inputs == ["-"]:
         text = _stdin()
         return [text.removesuffix("\n")]
     if inputs:
-        for text in inputs:
-            if not text.strip():
-                raise InputError(f"{text!r} has no words; wanted a text")
         return inputs
     if sys.stdin.isatty():
         raise InputError('nothing to run on; give a text: regard run MODEL "a text", or lines on standard input')
-    lines = [line.strip() for line in _stdin().splitlines()]
+    lines = _stdin().splitlines()
+    if not lines:
+        raise InputError(NO_LINES)
+    return lines
+
+
+def _with_words(texts: list[str], inputs: list[str] | None) -> list[str]:
+    """The texts for a translator, which needs words: every argument has some, of the lines one at least."""
+    if inputs:
+        for text in texts:
+            if inputs != ["-"] and not text.strip():
+                raise InputError(f"{text!r} has no words; wanted a text")
+        return texts
+    lines = [line.strip() for line in texts]
     if not any(lines):
-        raise InputError("standard input is empty; wanted one text a line")
+        raise InputError(NO_LINES)
     return lines
 
 

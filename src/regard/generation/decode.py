@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from regard.errors import InputError
 from regard.generation.ranking import log_total
 
 
@@ -42,7 +43,8 @@ class Limits:
 
     `numbers[i]` is what the caller calls row i, where rows were sorted or split into batches; chance goes by it. A
     text that reaches its limit is cut off there; a beam ranks it as if it had ended for nothing where it is `closed`.
-    Probabilities are the model's, which gives padding its share, or, `renormalized`, those of what may be written.
+    Only ids below `words` are written: a table may have more rows than its tokenizer words. Probabilities are the
+    model's, which gives padding its share, or, `renormalized`, those of what may be written.
 
     `ends` are tokens that end a text beside the model's own end. `prompts[i]` is what stands before the text of row i.
     `watch(i, d, tokens)` sees the tokens of draw d of row i so far, after each; where it answers True the text ends.
@@ -56,6 +58,7 @@ class Limits:
     ends: Collection[int] = ()
     prompts: Sequence[Sequence[int]] | None = None
     watch: Watch | None = None
+    words: int | None = None
 
 
 @dataclass(frozen=True)
@@ -92,13 +95,18 @@ def ends_of(symbols: Any, limits: Limits) -> list[int]:
 
 
 def allow(logits: Tensor, symbols: Any, limits: Limits, step: int) -> Tensor:
-    """Give what may not be written -inf, in place: padding, and the end of a text too short; the log of the total."""
+    """Give what may not be written -inf, in place: padding, no words, the end of a text too short; the log total."""
     total = None if limits.renormalized else log_total(logits)
     if symbols.padding is not None:
         logits[:, symbols.padding] = -torch.inf
+    if limits.words is not None:
+        logits[:, limits.words :] = -torch.inf
     if step < limits.shortest:
         logits[:, ends_of(symbols, limits)] = -torch.inf
-    return log_total(logits) if total is None else total
+    total = log_total(logits) if total is None else total
+    if not total.isfinite().all():
+        raise InputError("the model's logits are not finite: its weights are damaged, or its training diverged")
+    return total
 
 
 def write(model: Generator, inputs: Any, limits: Limits, choose: Choice, draws: int = 1) -> list[list[Hypothesis]]:

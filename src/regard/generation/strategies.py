@@ -5,6 +5,7 @@ Sample(temperature=0.8, top_p=0.9)      drawn by chance from the likelier ones; 
 Beam(4, length_penalty=0.6)             the best of several texts kept side by side
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from regard.generation.decode import Generator, Hypothesis, Limits, write
 from regard.generation.ranking import likeliest, log_total, top
 
 FIRST = 1024  # tokens looked at before all are sorted: the likeliest ones mostly suffice
+COLDEST, HOTTEST = 1e-30, 1e30  # temperatures that float32 can divide by; beyond them nothing changes
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Sample:
     draws: int = 1
 
     def __post_init__(self) -> None:
+        if self.temperature == math.inf:
+            raise ConfigError(f"temperature is {self.temperature}, wanted a finite number")
         if not self.temperature > 0:
             raise ConfigError(
                 f"temperature is {self.temperature}, wanted more than 0; for the likeliest token use greedy"
@@ -86,7 +90,8 @@ class Sample:
 
     def pick(self, logits: Tensor, chances: Tensor) -> Tensor:
         """Tokens (B,) at the places `chances` (B,) of the cumulated probabilities of what is left in."""
-        logits = logits / self.temperature
+        # Less the likeliest, so that nothing above 0 is divided: however cold, it cannot overflow.
+        logits = (logits - logits.amax(-1, keepdim=True)) / min(max(self.temperature, COLDEST), HOTTEST)
         if self.top_k is None and self.top_p == 1.0:
             return _at(self._enough(logits.softmax(-1)), chances)
         logits, tokens = self._sorted(logits)
@@ -135,8 +140,8 @@ def discouraged(logits: Tensor, said: list[list[int]], penalty: float) -> Tensor
 
 
 def _check_penalty(penalty: float) -> None:
-    if not penalty > 0:
-        raise ConfigError(f"repetition_penalty is {penalty}, wanted more than 0; 1 changes nothing")
+    if not 0 < penalty < math.inf:
+        raise ConfigError(f"repetition_penalty is {penalty}, wanted more than 0 and finite; 1 changes nothing")
 
 
 @dataclass(frozen=True)

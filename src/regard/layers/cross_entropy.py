@@ -42,7 +42,8 @@ class _Chunked(torch.autograd.Function):
             some, wanted = words[start : start + rows], targets[start : start + rows]
             logits = torch.mm(some, table.t(), out=buffer[: len(some)])
             counted = wanted != IGNORED
-            places = wanted.clamp(min=0)[:, None]
+            places = torch.where(counted, wanted, 0)[:, None]
+            assert places.min() >= 0, f"a target of {places.min()}; wanted 0 to {len(table) - 1}, or {IGNORED}"
             right = logits.gather(1, places)[:, 0]
             normal = logits.logsumexp(-1)
             total += ((normal - right) * counted).sum()

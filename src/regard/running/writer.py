@@ -24,6 +24,7 @@ ROUND, DRAW = 2**40, 2**48  # chance goes by number: what a text draws when it i
 
 BestBy = Literal["likelihood", "mean", "consistency"]
 Tell = Callable[[str], None]
+Sees = Callable[[int, list[int]], bool]
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class Writer:
         for start in range(0, len(prompts), BATCH):
             several = prompts[start : start + BATCH]
             ids = [self.encode(prompt, truncate=truncate, specials=specials) for prompt in several]
-            pages = [Page(self.tokenizer, stop, tell) for _ in ids]
+            pages = [Page(self.tokenizer, given, stop, tell) for given in ids]
             texts = self._write(ids, strategy, tokens, start, pages)
             found += [
                 Continued(prompt, given, _ranked(each, best_by))
@@ -162,7 +163,7 @@ class Writer:
                     f"the prompt has {len(ids):,} tokens, this model sees {self.context:,} at once; "
                     "shorten it, or let go of its beginning with --truncate left"
                 )
-            ids = ids[-self.context :]
+            ids = self._last(ids, self.context)
         return ids
 
     def log_probabilities(self, prompt: list[int], tokens: list[int]) -> list[Token]:
@@ -170,11 +171,12 @@ class Writer:
         if not tokens:
             return []
         ids = torch.tensor([[*prompt, *tokens]])[:, -self.context - 1 :]
-        with torch.inference_mode():
-            logits = self.model(ids[:, :-1].to(self._device))[0].log_softmax(-1)
         places = ids.shape[1] - 1
         seen = min(len(tokens), places)
-        gains = logits[places - seen :].gather(1, ids[0, -seen:, None].to(self._device))[:, 0].tolist()
+        with torch.inference_mode():
+            words = self.model.read(ids[:, :-1].to(self._device))[0, places - seen :]
+            logits = self.model.logits(words).log_softmax(-1)  # of the text alone: a long prompt's would be large
+        gains = logits.gather(1, ids[0, -seen:, None].to(self._device))[:, 0].tolist()
         unseen = [float("nan")] * (len(tokens) - seen)  # its context is gone
         names = self.tokenizer.pieces(tokens)
         return [Token(name, gain) for name, gain in zip(names, [*unseen, *gains], strict=True)]
@@ -185,62 +187,83 @@ class Writer:
     def _device(self) -> torch.device:
         return next(self.model.parameters()).device
 
+    def _last(self, ids: list[int], room: int) -> list[int]:
+        """The last ids, `room` of them; a model that wants a begin symbol keeps it first, as it was trained."""
+        first = self.tokenizer.leading
+        if first is None or len(ids) <= room or room == 1:
+            return ids[-room:]
+        return [first, *ids[1 - room :]]
+
     def _write(
         self, prompts: list[list[int]], strategy: Strategy, tokens: int, first: int, pages: list["Page"]
     ) -> list[list[Continuation]]:
         """What the strategy finds for each prompt; a text that fills the context is written on from its second half."""
-        rooms = [min(tokens, self.context - len(prompt) + 1) for prompt in prompts]
-        limits = Limits(
-            rooms,
-            numbers=[first + number for number in range(len(prompts))],
-            ends=self.tokenizer.ends,
-            prompts=prompts,
-            watch=lambda row, draw, written: pages[row].sees(draw, written),
-        )
-        found = generate(self.model, prompts, strategy, limits)
-        return [
-            [self._written_on(prompt, one, strategy, tokens, first + number, page) for one in hypotheses]
-            for number, (prompt, hypotheses, page) in enumerate(zip(prompts, found, pages, strict=True))
+        rooms, numbers = [tokens] * len(prompts), list(range(first, first + len(prompts)))
+        found = self._round(strategy, prompts, rooms, numbers, [page.sees for page in pages])
+        drafts = [
+            [Draft(page, number, prompt, one) for one in several]
+            for page, number, prompt, several in zip(pages, numbers, prompts, found, strict=True)
         ]
-
-    def _written_on(
-        self,
-        prompt: list[int],
-        found: Hypothesis,
-        strategy: Strategy,
-        tokens: int,
-        number: int,
-        page: "Page",
-    ) -> Continuation:
-        """A text with all its tokens; once it fills the context, the second half of that is the next prompt."""
-        written, total, ended, rounds = list(found.tokens), found.log_probability, found.ended, 0
         alone = replace(strategy, draws=1) if isinstance(strategy, Sample) else strategy
-        while not ended and len(written) < tokens:
+        rounds = 0
+        while going := [draft for several in drafts for draft in several if draft.goes_on(tokens)]:
             rounds += 1
-            kept = [*prompt, *written][-max(1, self.context // 2) :]
-            limits = Limits(
-                [min(tokens - len(written), self.context - len(kept) + 1)],
-                numbers=[number + rounds * ROUND + found.draw * DRAW],
-                ends=self.tokenizer.ends,
-                prompts=[kept],
-                watch=lambda _row, _draw, more: page.sees(found.draw, more),
-            )
-            more = generate(self.model, [kept], alone, limits)[0][0]
-            written += more.tokens
-            total += more.log_probability
-            ended = more.ended
-        score = found.score
-        if rounds:
-            penalty = strategy.length_penalty if isinstance(strategy, Beam) else 0.0
-            score = total / (len(written) + ended) ** penalty
-        return Continuation(page.text(written), written, total, score, ended, forgot=rounds > 0)
+            kept = [self._last([*draft.prompt, *draft.tokens], max(1, self.context // 2)) for draft in going]
+            rooms = [tokens - len(draft.tokens) for draft in going]
+            numbers = [draft.number + rounds * ROUND + draft.draw * DRAW for draft in going]
+            found = self._round(alone, kept, rooms, numbers, [draft.sees for draft in going])
+            for draft, several in zip(going, found, strict=True):
+                draft.add(several[0])
+        penalty = strategy.length_penalty if isinstance(strategy, Beam) else 0.0
+        return [[draft.done(penalty) for draft in several] for several in drafts]
+
+    def _round(
+        self, strategy: Strategy, prompts: list[list[int]], rooms: list[int], numbers: list[int], sees: list[Sees]
+    ) -> list[list[Hypothesis]]:
+        """Write all prompts on side by side, each as far as its room and the context go."""
+        limits = Limits(
+            [min(room, self.context - len(prompt) + 1) for room, prompt in zip(rooms, prompts, strict=True)],
+            numbers=numbers,
+            ends=self.tokenizer.ends,
+            words=self.tokenizer.size,
+            prompts=prompts,
+            watch=lambda row, draw, written: sees[row](draw, written),
+        )
+        return generate(self.model, prompts, strategy, limits)
+
+
+class Draft:
+    """One text as it is written round by round."""
+
+    def __init__(self, page: "Page", number: int, prompt: list[int], found: Hypothesis) -> None:
+        self.page, self.number, self.prompt, self.draw = page, number, prompt, found.draw
+        self.tokens, self.log_probability, self.ended = list(found.tokens), found.log_probability, found.ended
+        self.score: float | None = found.score  # none: it has grown since
+
+    def goes_on(self, tokens: int) -> bool:
+        return not self.ended and len(self.tokens) < tokens
+
+    def sees(self, _draw: int, written: list[int]) -> bool:
+        return self.page.sees(self.draw, written)
+
+    def add(self, more: Hypothesis) -> None:
+        self.tokens += more.tokens
+        self.log_probability += more.log_probability
+        self.ended, self.score = more.ended, None
+
+    def done(self, length_penalty: float) -> Continuation:
+        forgot, score = self.score is None, self.score
+        if score is None:
+            score = self.log_probability / (len(self.tokens) + self.ended) ** length_penalty
+        return Continuation(self.page.text(self.tokens), self.tokens, self.log_probability, score, self.ended, forgot)
 
 
 class Page:
     """The texts of one prompt while they are written: sees stop strings, and tells what is certain of the first."""
 
-    def __init__(self, tokenizer: TextTokenizer, stop: Iterable[str], tell: Tell | None) -> None:
+    def __init__(self, tokenizer: TextTokenizer, prompt: list[int], stop: Iterable[str], tell: Tell | None) -> None:
         self.tokenizer = tokenizer
+        self.continuing = bool(tokenizer.decode(prompt))  # a begin symbol alone is no text to go on from
         self.stop = list(stop)
         self.tell = tell
         self._decoders: dict[int, StreamDecoder] = {}
@@ -252,7 +275,8 @@ class Page:
         if not self.stop and self.tell is None:
             return False
         if draw not in self._decoders:
-            self._decoders[draw], self._texts[draw] = StreamDecoder(self.tokenizer), ""
+            self._decoders[draw] = StreamDecoder(self.tokenizer, continuing=self.continuing)
+            self._texts[draw] = ""
         new = self._decoders[draw].add(written[-1])
         text = self._texts[draw] = self._texts[draw] + new
         stopped = any(stop in text[-(len(stop) + len(new)) :] for stop in self.stop)
@@ -261,7 +285,7 @@ class Page:
 
     def text(self, written: list[int]) -> str:
         """The whole text, up to the first stop string; what was not told yet is told."""
-        whole = self._cut(self.tokenizer.decode(written))
+        whole = self._cut(self.tokenizer.decode(written, continuing=self.continuing))
         self._say(whole)
         return whole
 

@@ -166,15 +166,17 @@ class TextTokenizer:
                 check_writable(text)
             raise
 
-    def decode(self, ids: Sequence[int], *, specials: bool = False) -> str:
+    def decode(self, ids: Sequence[int], *, specials: bool = False, continuing: bool = False) -> str:
         """The text of the ids; half a character (a model stopped inside an emoji) becomes U+FFFD.
 
-        Special tokens are left out, or with `specials` written by their names.
+        Special tokens are left out, or with `specials` written by their names. A text `continuing` another keeps the
+        space before its first word, which at the beginning of a text is only how SentencePiece spells a word.
         """
         raw = b"".join([self.spellings.of(number, specials=specials) for number in ids])
         if not self.spellings.whole:
             return str(self._core.decode(list(ids), skip_special_tokens=not specials))
-        return raw.decode("utf-8", "replace").removeprefix(self.spellings.front)
+        text = raw.decode("utf-8", "replace")
+        return text if continuing else text.removeprefix(self.spellings.front)
 
     @cached_property
     def spellings(self) -> Spellings:

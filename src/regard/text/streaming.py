@@ -6,12 +6,15 @@ from regard.text.plain import TextTokenizer
 
 
 class StreamDecoder:
-    """`add` every token, then `finish`: the texts one after another are what `tokenizer.decode` gives of all."""
+    """`add` every token, then `finish`: the texts one after another are what `tokenizer.decode` gives of all.
 
-    def __init__(self, tokenizer: TextTokenizer) -> None:
+    `continuing`: they go on from a text, as in `decode`.
+    """
+
+    def __init__(self, tokenizer: TextTokenizer, *, continuing: bool = False) -> None:
         self._tokenizer = tokenizer
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
-        self._front = tokenizer.spellings.front
+        self._front = "" if continuing else tokenizer.spellings.front
         self._ids: list[int] = []
         self._given = 0
 
