@@ -54,7 +54,7 @@ def make_tokenizer(name: str, corpus: TextCorpus, size: int) -> TextTokenizer:
         return TextTokenizer.bytes()
     if name == "bpe":
         return TextTokenizer.train(corpus.sample(), size)
-    path = find("openai-community/gpt2" if name == "gpt2" else name)
+    path = find("openai-community/gpt2" if name == "gpt2" else name, tokenizer_only=True)
     return TextTokenizer.from_folder(path) if path.is_dir() else TextTokenizer.load(path)
 
 
