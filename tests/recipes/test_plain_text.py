@@ -51,6 +51,16 @@ def test_the_cache_tells_ends_apart(chatty, story):
         assert found.tokens(0, len(found))[-1] == end
 
 
+def test_an_evaluation_in_training_looks_at_a_part_and_says_so(here, novel, story, tiny_text, tmp_path):
+    settings = [*tiny_text, "model.vocabulary=300", "training.steps=1"]
+    whole = here("train", "gpt", story, "-o", tmp_path / "whole", *settings)
+    part = here("train", "gpt", story, "-o", tmp_path / "part", *settings, "data.evaluated=100")
+    assert "evaluations in training look at" not in whole.stderr
+    assert "evaluations in training look at the first 100 of" in part.stderr
+    everything = [json.loads(here("evaluate", tmp_path / name, "--json").stdout) for name in ("whole", "part")]
+    assert everything[0]["tokens"] == everything[1]["tokens"] > 1000
+
+
 def test_a_folder_of_before_still_loads_and_goes_on(here, story, tiny_text, tmp_path):
     run = tmp_path / "run"
     settings = [*tiny_text, "model.vocabulary=300"]

@@ -39,12 +39,18 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
         heldout=_tokenized(corpus, "heldout", tokenizer),
         context=config.context,
         apart=settings.apart,
+        evaluated=settings.evaluated,
     )
     notes = [
         *corpus.notes,
         f"{len(data.training):,} tokens of {data.training.documents:,} documents to train on, "
         f"{len(data.heldout):,} held out; a vocabulary of {tokenizer.size:,}",
     ]
+    if settings.evaluated < len(data.heldout):
+        notes.append(
+            f"evaluations in training look at the first {settings.evaluated:,} of the {len(data.heldout):,} held-out "
+            "tokens (data.evaluated); `regard evaluate` looks at all"
+        )
     symbols = TextSymbols(begin=tokenizer.begin, end=tokenizer.end)
     return Prepared(LanguageModeling(data), config.fitted(vocabulary=tokenizer.size, symbols=symbols), notes)
 
