@@ -42,7 +42,7 @@ class LanguageText:
 
     `apart`: the documents of a window are numbered, so that attention can stay inside each; the first token of a
     document, which nothing before it tells of, is no target. `evaluated`: held-out tokens that are looked at, the first
-    ones; None: all.
+    ones; None: all. `begun`: each document begins with a symbol, which is no target either.
     """
 
     training: TokenStream
@@ -50,6 +50,7 @@ class LanguageText:
     context: int
     apart: bool = False
     evaluated: int | None = None
+    begun: bool = False
 
     def __post_init__(self) -> None:
         if (tokens := len(self.training)) <= self.context:
@@ -92,10 +93,11 @@ class LanguageText:
             window[row, : len(found)] = found
         asked = real = places[:, 1:] < stop  # (B, T) a token that has a next one
         segments = None
-        if self.apart:
+        if self.apart or self.begun:
             documents = text.document_of(places)
             begins = documents[:, 1:] != documents[:, :-1]  # (B, T) the next token is the first of another document
             asked = real & ~begins
+        if self.apart:
             segments = torch.from_numpy((1 + np.cumsum(begins, axis=1) - begins) * real)
         return TextBatch(
             ids=torch.from_numpy(window[:, :-1] * real),

@@ -40,6 +40,7 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
         context=config.context,
         apart=settings.apart,
         evaluated=settings.evaluated,
+        begun=tokenizer.leading is not None,
     )
     notes = [
         *corpus.notes,
@@ -73,6 +74,7 @@ def _tokenized(corpus: TextCorpus, part: str, tokenizer: TextTokenizer) -> Token
     pieces = getattr(corpus, part)
 
     def build(folder: Path) -> TokenStream:
-        return TokenStream.build(pieces(), tokenizer.encode_all, tokenizer.end, folder, size=tokenizer.size)
+        begin, end = tokenizer.leading, tokenizer.end
+        return TokenStream.build(pieces(), tokenizer.encode_all, end, folder, size=tokenizer.size, begin=begin)
 
     return cached(key, build, TokenStream.open)
