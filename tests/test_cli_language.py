@@ -238,6 +238,36 @@ def test_several_runs_are_averaged(here, novel, story, tmp_path):
     assert scores["deviation"]["loss"] == 0
 
 
+def test_a_second_gguf_is_a_model_and_no_text(here, novel, story, tmp_path):
+    file = tmp_path / "b.gguf"
+    file.write_bytes(b"GGUF, but broken")
+    done = here("evaluate", novel, file, story)
+    assert done.returncode == 2
+    assert "b.gguf is damaged or cut short" in last_line(done)
+
+
+def test_evaluate_in_int8(here, novel, story):
+    exact, rounded = (
+        json.loads(here("evaluate", novel, story, "--most", 200, "--json", *words).stdout)
+        for words in ([], ["--precision", "int8"])
+    )
+    assert rounded["loss"] != exact["loss"]
+    assert rounded["loss"] == pytest.approx(exact["loss"], rel=0.05)
+    done = here("evaluate", novel, story, "--precision", "int7")
+    assert done.returncode == 2
+    assert "precision is 'int7'" in last_line(done)
+
+
+def test_help_names_what_language_models_take(here):
+    train, evaluate = (
+        " ".join(here(name, "--help").stdout.replace("│", " ").split()) for name in ("train", "evaluate")
+    )
+    for words in (".parquet", "regard train gpt novel.txt", "data.tokenizer=characters", "Python documentation"):
+        assert words in train
+    for words in ("bits per byte", "pairs or tokens", "--precision", "regard evaluate runs/novel"):
+        assert words in evaluate
+
+
 def test_check_cost_info_and_recipes(here, novel):
     done = here("check", novel)
     assert done.returncode == 0, done.stdout + done.stderr
