@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import regard
-from regard.checkpoint import CONFIG, WEIGHTS, average, encode_tensors, load, model_files, read_tensors
+from regard.checkpoint import CONFIG, TOKENIZER, WEIGHTS, average, encode_tensors, load, model_files, read_tensors
 from regard.errors import FolderError
 from regard.files import write_folder
 from regard.models.transformer import Transformer, TransformerConfig
@@ -18,7 +18,9 @@ TINY = TransformerConfig(vocabulary=300, width=16, heads=2, layers=1, feed_forwa
 @pytest.fixture
 def saved(tmp_path):
     model = Transformer(TINY)
-    write_folder(tmp_path / "m", model_files("transformer", model, {"name": "translation"}, b"{}", "# card"))
+    write_folder(
+        tmp_path / "m", model_files("transformer", model, {"name": "translation"}, {TOKENIZER: b"{}"}, "# card")
+    )
     return tmp_path / "m", model
 
 

@@ -1,10 +1,11 @@
 """The model folder: what is in it, and how a model comes out of it again.
 
-    config.json          kind, config, task, versions
-    model.safetensors    the weights
-    tokenizer.json       the words
-    card.md              data, command, seed, scores, cost
-    MANIFEST.json        SHA-256 and size of every file, written last
+    config.json             kind, config, task, versions
+    model.safetensors       the weights
+    tokenizer.json          the words
+    tokenizer_config.json   of a language model: what begins and ends a text, the chat template
+    card.md                 data, command, seed, scores, cost
+    MANIFEST.json           SHA-256 and size of every file, written last
 
 A checkpoint of a run is the same with optimizer.safetensors and training.json. No pickle is written or read.
 """
@@ -29,6 +30,7 @@ from regard.models import MODELS
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
 CARD = "card.md"
 SETTINGS = "run.json"  # beside them, in the folder of a run: what it writes down of itself
 
@@ -47,8 +49,10 @@ class ModelFolder:
         return self.folder / TOKENIZER
 
 
-def model_files(kind: str, model: nn.Module, task: Mapping[str, Any], tokenizer: bytes, card: str) -> dict[str, bytes]:
-    """The files of a model folder, but for the manifest."""
+def model_files(
+    kind: str, model: nn.Module, task: Mapping[str, Any], tokenizer: Mapping[str, bytes], card: str
+) -> dict[str, bytes]:
+    """The files of a model folder, those of its tokenizer as they are given; but for the manifest."""
     config = {
         "kind": kind,
         "model": model.config.model_dump(mode="json"),  # type: ignore[union-attr, operator]
@@ -62,7 +66,7 @@ def model_files(kind: str, model: nn.Module, task: Mapping[str, Any], tokenizer:
     return {
         CONFIG: encode_json(config),
         WEIGHTS: encode_tensors(model.state_dict()),
-        TOKENIZER: tokenizer,
+        **tokenizer,
         CARD: card.encode(),
     }
 

@@ -97,6 +97,14 @@ def test_only_the_first_windows():
     assert list(text().heldout_batches(budget=8, most=0)) == []
 
 
+@given(tokens=st.integers(2, 60), evaluated=st.integers(2, 60), apart=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_an_evaluation_looks_at_no_more_than_it_is_told(tokens, evaluated, apart):
+    data = LanguageText(stream(100), stream(tokens), 7, apart, evaluated=evaluated)
+    targets = torch.cat([batch.targets.flatten() for batch in data.heldout_batches(budget=20)])
+    assert targets[targets != -100].tolist() == list(range(2, min(tokens, evaluated) + 1))
+
+
 def test_documents_kept_apart():
     data = LanguageText(stream(50), stream(10, begins=(0, 3, 4, 9)), 5, apart=True)
     (batch,) = data.heldout_batches(budget=100)

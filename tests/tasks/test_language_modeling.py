@@ -1,6 +1,7 @@
 """The lesson of a language model: plain cross-entropy, and what it means a byte."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -65,9 +66,15 @@ def test_the_held_out_loss_is_a_mean_over_every_token_but_the_first(task):
 
 def test_measures_are_the_loss_in_other_units(task):
     found = measures(LANGUAGE_MODELS[0].model(), task, 2.0, [])
-    bytes_, tokens = len("".join(TEXTS).encode()), len(task.data.heldout) - 1
-    assert tokens == len("".join(TEXTS)) + len(TEXTS) - 1  # a character a token, and the ends
+    bytes_, tokens = len("".join(TEXTS).encode()), len(task.data.heldout)
+    assert tokens == len("".join(TEXTS)) + len(TEXTS)  # a character a token, and the ends
     assert found == pytest.approx({"perplexity": math.exp(2), "bits_per_byte": 2 / math.log(2) * tokens / bytes_})
+
+
+def test_bits_a_byte_do_not_fall_where_an_evaluation_looks_at_less(task):
+    part = LanguageModeling(replace(task.data, evaluated=30))
+    whole, less = (measures(LANGUAGE_MODELS[0].model(), one, 2.0, []) for one in (task, part))
+    assert less["bits_per_byte"] == pytest.approx(whole["bits_per_byte"])
 
 
 def test_surprise():

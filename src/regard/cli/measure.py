@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.app import AsJson, Beams, ModelFolder, app
+from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app
 from regard.errors import ConfigError
 from regard.printing import note, print_json, show_scores
 
@@ -19,24 +19,30 @@ def evaluate(
     model: ModelFolder,
     data: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[MODEL]... [DATA]...", help="More folders; pairs, or none: what was held out."),
+        typer.Argument(metavar="[MODEL]... [DATA]...", help="More models; pairs or text, or none: what was held out."),
     ] = None,
     beam: Beams = None,
     seeds: Annotated[
         int | None, typer.Option(min=2, help="Sample so many times instead; mean and deviation are shown.")
     ] = None,
-    most: Annotated[int | None, typer.Option(min=1, help="Only the first so many pairs.")] = None,
+    most: Annotated[int | None, typer.Option(min=1, help="Only the first so many pairs or tokens.")] = None,
     gold: Annotated[Path | None, typer.Option(help="Gold word alignments of DATA, a line a pair: 0-0 1-2 2?3.")] = None,
     alignments: Annotated[
         Path | None, typer.Option(help="Write the model's word alignments there, in Pharaoh's format.")
     ] = None,
+    precision: Precision = "float32",
     as_json: AsJson = False,
 ) -> None:
-    """Score a model: BLEU and chrF with their signatures, perplexity, exact match, by length, alignment error rate.
+    """Score a model on your data, or on what its run held out.
 
-    Teacher-forced, the model is given the true words before each word; the gap to the share of right tokens on its own
-    words is what its own mistakes cost it. Several models (one recipe, other seeds) give mean and standard deviation.
-    Alignments are between a source and its true translation.
+    Language models: loss, perplexity and bits per byte, which compares models with different tokenizers. DATA is text
+    as for `regard train`.
+
+    Translators: BLEU and chrF with their signatures, perplexity, exact match, by length, alignment error rate. DATA is
+    pairs. Teacher-forced, the model is given the true words before each word; the gap to the share of right tokens on
+    its own words is what its own mistakes cost it. Alignments are between a source and its true translation.
+
+    Several models (one recipe, other seeds) give mean and standard deviation.
 
     Examples:
 
@@ -45,20 +51,23 @@ def evaluate(
     `regard evaluate runs/mine test.tsv --beam 4 --alignments test.pharaoh`
 
     `regard evaluate runs/seed-1 runs/seed-2 runs/seed-3 test.tsv`
+
+    `regard evaluate runs/novel other.txt --most 100000`
     """
     from regard import runtime
     from regard.generation import Sample
+    from regard.huggingface.gguf import is_gguf
     from regard.running.scoring import score_folders
 
     if seeds is not None and beam is not None:
         raise ConfigError(f"--seeds {seeds} samples, --beam {beam} searches; give one")
     runtime.prepare()
-    folders = [model, *(path for path in data or [] if path.is_dir())]
-    paths = [path for path in data or [] if not path.is_dir()]
+    models = [path for path in data or [] if path.is_dir() or is_gguf(path)]
+    folders, paths = [model, *models], [path for path in data or [] if path not in models]
     strategies = [_searching(beam)] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
     if alignments is not None and len(folders) * len(strategies) > 1:
         raise ConfigError(f"--alignments {alignments} is of one model and no --seeds")
-    scores = score_folders(folders, paths, strategies, most=most, gold=gold, alignments=alignments)
+    scores = score_folders(folders, paths, strategies, most=most, gold=gold, alignments=alignments, precision=precision)
     if as_json:
         print_json(scores)
     else:

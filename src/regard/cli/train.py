@@ -40,10 +40,17 @@ def train(
 ) -> None:
     """Train a model; the same command again goes on where it stopped.
 
-    DATA is one .tsv or .jsonl file, or two text files that go line by line; .gz and .zst are read as they are. Without
-    it the built-in world is used. Settings are dotted: training.steps=200 model.layers=4 data.on_error=skip.
+    DATA for a language model is text: any files, .txt or others, each one document; .jsonl and .parquet with a document
+    a line or row (data.field=text); patterns such as "books/*.txt". For a translator it is one .tsv or .jsonl file of
+    pairs, or two text files that go line by line. .gz and .zst are read as they are. Without DATA gpt learns from the
+    Python documentation on this machine, a translator from the built-in world; some recipes need data. Settings are
+    dotted: training.steps=200 model.layers=4 data.on_error=skip; `regard recipes NAME` lists them.
 
     Examples:
+
+    `regard train gpt novel.txt -o runs/novel`
+
+    `regard train gpt "books/*.txt" data.tokenizer=characters -o runs/books`
 
     `regard train translator -o runs/t training.steps=500`
 

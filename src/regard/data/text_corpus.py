@@ -21,7 +21,12 @@ class TextDataConfig(Facts):
     field: str = Field("text", min_length=1, description="where a JSON line or a Parquet row has its text")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line or row: stop there, or skip it")
     heldout: float = Field(0.1, gt=0, lt=1, description="share of the text kept out of training")
-    tokenizer: str = Field("bpe", min_length=1, description="bpe, characters, bytes, or the path of a tokenizer.json")
+    tokenizer: str = Field(
+        "bpe",
+        min_length=1,
+        description="bpe, characters or bytes; or ready-made: gpt2, a folder, a tokenizer.json, a name on the hub",
+    )
+    evaluated: int = Field(500_000, ge=2, description="held-out tokens that an evaluation in training looks at")
     apart: bool = Field(False, description="attention stays inside each document of a window")
 
 

@@ -63,18 +63,20 @@ class TokenStream:
         folder: Path,
         *,
         size: int,
+        begin: int | None = None,
         block: int = 1 << 23,
         shard: int = 1 << 26,
     ) -> "TokenStream":
         """Tokenize the documents, about `block` characters at a time, into a new folder; whole or not at all.
 
-        Behind each document comes `end`, unless that is None or the document was cut there. `size` is that of the
-        vocabulary: up to 65,536 an id takes two bytes, else four. A file has `shard` tokens.
+        Before each document comes `begin`, unless that is None; behind it `end`, unless that is None or the document
+        was cut there. `size` is that of the vocabulary: up to 65,536 an id takes two bytes, else four. A file has
+        `shard` tokens.
         """
         dtype = np.dtype("<u2" if size <= 1 << 16 else "<u4")
         with new_folder(Path(folder)) as unfinished:
             with ExitStack() as stack:
-                row = _Row(unfinished, dtype, shard, stack)
+                row = _Row(unfinished, dtype, shard, stack, begin)
                 for several in _blocks(pieces, block):
                     for piece, ids in zip(several, encode_all([piece.text for piece in several]), strict=True):
                         row.add(piece, ids, end)
@@ -118,8 +120,9 @@ def _blocks(pieces: Iterable[Piece], block: int) -> Iterator[list[Piece]]:
 class _Row:
     """The files of a folder, written as the pieces come."""
 
-    def __init__(self, folder: Path, dtype: np.dtype, shard: int, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, dtype: np.dtype, shard: int, stack: ExitStack, begin: int | None) -> None:
         self._folder, self._dtype, self._shard, self._stack = folder, dtype, shard, stack
+        self._begin = [] if begin is None else [begin]
         self._offsets = stack.enter_context(closing(DigestedFile(folder / DOCUMENTS)))
         self._offsets.write(np.zeros(1, OFFSET))
         self._file: DigestedFile | None = None
@@ -129,7 +132,7 @@ class _Row:
 
     def add(self, piece: Piece, ids: list[int], end: int | None) -> None:
         self._text_bytes += len(piece.text.encode())
-        self._write(np.array(ids, self._dtype))
+        self._write(np.array(ids if self._inside else [*self._begin, *ids], self._dtype))
         self._inside = not piece.last
         if piece.last:
             if end is not None and not piece.cut:

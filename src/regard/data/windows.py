@@ -41,13 +41,16 @@ class LanguageText:
     """Text to train on and text kept out, read in windows of `context` tokens.
 
     `apart`: the documents of a window are numbered, so that attention can stay inside each; the first token of a
-    document, which nothing before it tells of, is no target.
+    document, which nothing before it tells of, is no target. `evaluated`: held-out tokens that are looked at, the first
+    ones; None: all. `begun`: each document begins with a symbol, which is no target either.
     """
 
     training: TokenStream
     heldout: TokenStream
     context: int
     apart: bool = False
+    evaluated: int | None = None
+    begun: bool = False
 
     def __post_init__(self) -> None:
         if (tokens := len(self.training)) <= self.context:
@@ -68,30 +71,33 @@ class LanguageText:
         while True:
             places = draws(rows, seed, step, STREAM) % np.uint64(len(self.training) - self.context)
             step += 1
-            yield Position(start.epoch, step), self._batch(self.training, places.astype(np.int64))
+            yield Position(start.epoch, step), self._batch(self.training, places.astype(np.int64), len(self.training))
 
     def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[TextBatch]:
-        """The text kept out, once and in order: every token but the first is a target in one window.
+        """The text kept out that is looked at, once and in order: each token but the first is a target in one window.
 
         Of `most` only the first so many windows. The last may be shorter: it is padded.
         """
         rows = max(1, budget // self.context)
-        places = np.arange(0, len(self.heldout) - 1, self.context)[:most]
+        stop = len(self.heldout) if self.evaluated is None else min(self.evaluated, len(self.heldout))
+        places = np.arange(0, stop - 1, self.context)[:most]
         for first in range(0, len(places), rows):
-            yield self._batch(self.heldout, places[first : first + rows])
+            yield self._batch(self.heldout, places[first : first + rows], stop)
 
-    def _batch(self, text: TokenStream, starts: np.ndarray) -> TextBatch:
+    def _batch(self, text: TokenStream, starts: np.ndarray, stop: int) -> TextBatch:
+        """Windows that begin there; what comes from `stop` on is no part of the text."""
         places = starts[:, None] + np.arange(self.context + 1)  # (B, T + 1)
         window = np.zeros(places.shape, np.int64)
         for row, start in enumerate(starts.tolist()):
-            found = text.tokens(start, min(start + self.context + 1, len(text)))
+            found = text.tokens(start, min(start + self.context + 1, stop))
             window[row, : len(found)] = found
-        asked = real = places[:, 1:] < len(text)  # (B, T) a token that has a next one
+        asked = real = places[:, 1:] < stop  # (B, T) a token that has a next one
         segments = None
-        if self.apart:
+        if self.apart or self.begun:
             documents = text.document_of(places)
             begins = documents[:, 1:] != documents[:, :-1]  # (B, T) the next token is the first of another document
             asked = real & ~begins
+        if self.apart:
             segments = torch.from_numpy((1 + np.cumsum(begins, axis=1) - begins) * real)
         return TextBatch(
             ids=torch.from_numpy(window[:, :-1] * real),

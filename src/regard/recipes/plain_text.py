@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.checkpoint import TOKENIZER_CONFIG
 from regard.data.cache import cached, content_key
 from regard.data.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
@@ -26,22 +27,31 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
     config: Any = run.model
     corpus = TextCorpus(paths, settings) if paths else PythonDocs(settings)
     if tokenizer_file.exists():
-        tokenizer = TextTokenizer.load(tokenizer_file)
+        whole = tokenizer_file.with_name(TOKENIZER_CONFIG).is_file()  # runs of before have tokenizer.json alone
+        tokenizer = TextTokenizer.from_folder(tokenizer_file.parent) if whole else TextTokenizer.load(tokenizer_file)
     else:
         tokenizer = make_tokenizer(settings.tokenizer, corpus, config.vocabulary)
         tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
-        write_file(tokenizer_file, tokenizer.to_json().encode())
+        for name, content in sorted(tokenizer.files().items(), reverse=True):  # tokenizer.json last: it decides above
+            write_file(tokenizer_file.with_name(name), content)
     data = LanguageText(
         training=_tokenized(corpus, "training", tokenizer),
         heldout=_tokenized(corpus, "heldout", tokenizer),
         context=config.context,
         apart=settings.apart,
+        evaluated=settings.evaluated,
+        begun=tokenizer.leading is not None,
     )
     notes = [
         *corpus.notes,
         f"{len(data.training):,} tokens of {data.training.documents:,} documents to train on, "
         f"{len(data.heldout):,} held out; a vocabulary of {tokenizer.size:,}",
     ]
+    if settings.evaluated < len(data.heldout):
+        notes.append(
+            f"evaluations in training look at the first {settings.evaluated:,} of the {len(data.heldout):,} held-out "
+            "tokens (data.evaluated); `regard evaluate` looks at all"
+        )
     symbols = TextSymbols(begin=tokenizer.begin, end=tokenizer.end)
     return Prepared(LanguageModeling(data), config.fitted(vocabulary=tokenizer.size, symbols=symbols), notes)
 
@@ -59,10 +69,12 @@ def make_tokenizer(name: str, corpus: TextCorpus, size: int) -> TextTokenizer:
 
 
 def _tokenized(corpus: TextCorpus, part: str, tokenizer: TextTokenizer) -> TokenStream:
-    key = content_key(corpus.files, tokenizer.to_json().encode(), {"part": part, **corpus.settings})
+    symbols = {"begin": tokenizer.begin, "ends": tokenizer.ends}
+    key = content_key(corpus.files, tokenizer.to_json().encode(), {"part": part, **symbols, **corpus.settings})
     pieces = getattr(corpus, part)
 
     def build(folder: Path) -> TokenStream:
-        return TokenStream.build(pieces(), tokenizer.encode_all, tokenizer.end, folder, size=tokenizer.size)
+        begin, end = tokenizer.leading, tokenizer.end
+        return TokenStream.build(pieces(), tokenizer.encode_all, end, folder, size=tokenizer.size, begin=begin)
 
     return cached(key, build, TokenStream.open)

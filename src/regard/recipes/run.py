@@ -11,7 +11,7 @@ import torch
 from pydantic import SerializeAsAny
 from torch import nn
 
-from regard.checkpoint import SETTINGS, TOKENIZER, WEIGHTS, model_files
+from regard.checkpoint import SETTINGS, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, model_files
 from regard.config import Facts, override
 from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
@@ -82,7 +82,8 @@ def train_recipe(recipe: Recipe, paths: Sequence[Path], assignments: Sequence[st
         kind = kind_of(prepared.model)
         seed_everything(run.training.seed, 0)
         model = build(prepared.model)
-        tokenizer = (path / TOKENIZER).read_bytes()
+        kept = (name for name in (TOKENIZER, TOKENIZER_CONFIG) if (path / name).is_file())
+        tokenizer = {name: (path / name).read_bytes() for name in kept}
 
         def files(card: str = "") -> dict[str, bytes]:
             return model_files(kind, model, {"name": prepared.task.name}, tokenizer, card)
@@ -102,7 +103,8 @@ def _settle(recipe: Recipe, run: Run, paths: Sequence[Path], path: Path) -> list
     now = {"recipe": recipe.name, "data": [str(Path(p).resolve()) for p in paths], "threads": torch.get_num_threads()}
     begun = folder_is_begun(path)
     if not begun:  # what a failed start left decides nothing
-        (path / TOKENIZER).unlink(missing_ok=True)
+        for name in (TOKENIZER, TOKENIZER_CONFIG):
+            (path / name).unlink(missing_ok=True)
     elif (path / SETTINGS).exists():
         before = read_json(path / SETTINGS)
         old = {name: before.get(name) for name in ("recipe", "data")} | _flat(before.get("settings", {}))

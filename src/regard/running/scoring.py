@@ -37,8 +37,9 @@ def score_folders(
     most: int | None = None,
     gold: Path | None = None,
     alignments: Path | None = None,
+    precision: str = "float32",
 ) -> dict[str, Any]:
-    """Scores on the pairs of these files, or on what each folder's run held out.
+    """Scores on the pairs or the text of these files, or on what each folder's run held out.
 
     With several folders or strategies (runs or samples with other seeds) the numbers are means, and `deviation` has
     their standard deviations. `alignments` is a file that gets the links of each pair.
@@ -47,7 +48,7 @@ def score_folders(
     if len(folders) > 1 and not paths and len({data_of(folder) for folder in folders}) > 1:
         raise DataError(f"{', '.join(map(str, folders))} held out different data; name the test data for all of them")
     for folder in folders:
-        translator = load(folder)
+        translator = load(folder, precision=precision)
         if isinstance(translator, Writer):
             if gold or alignments or any(strategies):
                 raise ConfigError(f"{folder} is a language model: no --beam, --seeds, --gold or --alignments for it")

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from regard.checkpoint import SETTINGS
 from regard.data.cutting import Piece
@@ -15,10 +16,12 @@ from regard.data.documents import read_documents
 from regard.data.pairs import BadLines
 from regard.data.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
+from regard.data.windows import IGNORED
 from regard.errors import DataError
 from regard.files import read_json
 from regard.running.writer import Writer
 from regard.tasks.language_modeling import surprise
+from regard.text.plain import TextTokenizer
 
 ROWS = 8  # windows side by side
 LOGITS = 2**24  # numbers in memory at a time
@@ -28,83 +31,132 @@ LONGEST = 2048  # tokens of a window, where the model sees more
 def score_text(writer: Writer, folder: Path, paths: Sequence[Path], *, most: int | None = None) -> dict[str, Any]:
     """Loss, perplexity and bits a byte on the text of these files, or on what the folder's run held out.
 
-    Documents follow one another with the end symbol between them, as in training, in windows as long as the model sees;
-    of `most` only the first so many tokens.
+    Documents follow one another as in training, the end symbol between them, in windows as long as the model sees, but
+    no longer than 2,048 tokens; of `most` only the first so many tokens. A run's own settings say where a line has its
+    text, and whether documents see each other.
     """
     bad = BadLines()
-    pieces = read_documents(paths, on_error="skip", report=bad) if paths else _heldout(folder)
-    return score_pieces(writer, pieces, most=most) | ({"bad_lines": bad.summary()} if bad.count else {})
+    run = _settings(folder)
+    config = TextDataConfig() if run is None else TextDataConfig.model_validate(run["settings"]["data"])
+    pieces = (
+        read_documents(paths, field=config.field, on_error="skip", report=bad)
+        if paths
+        else _heldout(folder, run, config)
+    )
+    scores = score_pieces(writer, pieces, most=most, apart=config.apart)
+    return scores | ({"bad_lines": bad.summary()} if bad.count else {})
 
 
-def score_pieces(writer: Writer, pieces: Iterator[Piece], *, most: int | None = None) -> dict[str, Any]:
-    """The same on documents in pieces."""
-    reader = _Reader(writer, pieces)
-    total, tokens, begun = 0.0, 0, time.perf_counter()
-    for window in reader.windows(min(writer.context, LONGEST), math.inf if most is None else most):
-        total += _surprise(writer.model, window)
-        tokens += window[:, 1:].numel()
+def score_pieces(
+    writer: Writer, pieces: Iterator[Piece], *, most: int | None = None, apart: bool = False
+) -> dict[str, Any]:
+    """The same on documents in pieces; `apart`: attention stays inside each, and its first token is no target."""
+    reader = _Reader(writer.tokenizer, pieces, apart)
+    context = min(writer.context, LONGEST)
+    total, tokens, spelled, begun = 0.0, 0, 0, time.perf_counter()
+    for window in reader.windows(context, math.inf if most is None else most):
+        ids, asked, documents = window  # (B, T + 1) each
+        segments = documents[:, :-1] - documents[:, :1] + 1 if apart else None
+        targets = ids[:, 1:].masked_fill(asked[:, 1:] == 0, IGNORED)
+        total += _surprise(writer.model, ids[:, :-1], targets, segments)
+        scored = targets[targets != IGNORED]
+        tokens += len(scored)
+        spelled += reader.spelled(scored)
     if not tokens:
         raise DataError("one token of text or none; wanted at least two, so that one can be foretold")
-    text_bytes = round(reader.bytes * (tokens + 1) / reader.tokens)  # all of them, or the share that was scored
+    # Exact where tokens spell the text as it is; else the share of it that these tokens spell.
+    text_bytes = round(reader.bytes * spelled / reader.spelled_bytes) if spelled else 0
+    other = surprise(total / tokens, tokens=tokens, text_bytes=max(1, text_bytes))
+    if not text_bytes:
+        del other["bits_per_byte"]  # nothing but an end was foretold
     return {
         "tokens": tokens,
         "bytes": text_bytes,
+        "window": context,
         "loss": total / tokens,
-        **surprise(total / tokens, tokens=tokens, text_bytes=text_bytes),
+        **other,
         "tokens_per_second": tokens / (time.perf_counter() - begun),
     }
 
 
 @torch.inference_mode()
-def _surprise(model: Any, window: torch.Tensor) -> float:
-    """Summed cross-entropy of a window (B, T + 1), by the model's own logits, some at a time."""
-    words, truth = model.read(window[:, :-1]).flatten(0, 1), window[:, 1:].flatten()
+def _surprise(model: Any, ids: Tensor, targets: Tensor, segments: Tensor | None) -> float:
+    """Summed cross-entropy of the targets (B, T), by the model's own logits, some at a time."""
+    words, truth = model.read(ids, segments).flatten(0, 1), targets.flatten()
     rows = max(1, LOGITS // model.config.vocabulary)
     pairs = zip(words.split(rows), truth.split(rows), strict=True)
-    return sum(F.cross_entropy(model.logits(some), wanted, reduction="sum").item() for some, wanted in pairs)
+    return sum(
+        F.cross_entropy(model.logits(some), wanted, ignore_index=IGNORED, reduction="sum").item()
+        for some, wanted in pairs
+    )
 
 
 class _Reader:
     """Text as windows of tokens, and how much was read."""
 
-    def __init__(self, writer: Writer, pieces: Iterator[Piece]) -> None:
-        self._tokenizer = writer.tokenizer
+    def __init__(self, tokenizer: TextTokenizer, pieces: Iterator[Piece], apart: bool) -> None:
+        self._tokenizer = tokenizer
+        self._leading = tokenizer.leading
         self._pieces = pieces
-        self.tokens = self.bytes = 0
+        self._apart = apart
+        self._lengths = torch.tensor([len(tokenizer.spellings.of(number)) for number in range(tokenizer.size)])
+        self._document, self._begins = 0, True
+        self.bytes = self.spelled_bytes = 0
 
-    def windows(self, context: int, most: float) -> Iterator[torch.Tensor]:
-        """Ids (B, T + 1), each window beginning with the last token of the one before; the last may be shorter."""
-        ids: list[int] = []
+    def spelled(self, ids: Tensor) -> int:
+        """The bytes that these tokens spell."""
+        return int(self._lengths[ids].sum())
+
+    def windows(self, context: int, most: float) -> Iterator[Tensor]:
+        """(3, B, T + 1): ids, whether each may be a target, the number of its document.
+
+        Each window begins with the last token of the one before; the last may be shorter.
+        """
+        row = torch.empty(3, 0, dtype=torch.int64)
         for piece in self._pieces:
-            new = self._tokenizer.encode(piece.text)
-            if piece.last and self._tokenizer.end is not None:
-                new.append(self._tokenizer.end)
-            ids += new
-            self.tokens += len(new)
-            self.bytes += len(piece.text.encode())
+            row = torch.cat([row, self._tokens(piece)], dim=1)
             start, several = 0, ROWS * context
-            while len(ids) - start > several and most >= several:
-                yield _folded(ids[start : start + several + 1], context)
+            while row.shape[1] - start > several and most >= several:
+                yield _folded(row[:, start : start + several + 1], context)
                 start, most = start + several, most - several
-            ids = ids[start:]
-            if len(ids) > most:
+            row = row[:, start:]
+            if row.shape[1] > most:
                 break
-        ids = ids[: int(min(most, len(ids))) + 1]
-        if whole := (len(ids) - 1) // context * context:
-            yield _folded(ids[: whole + 1], context)
-        if len(ids) - whole > 1:
-            yield torch.tensor([ids[whole:]])
+        row = row[:, : int(min(most, row.shape[1])) + 1]
+        if whole := max(0, row.shape[1] - 1) // context * context:
+            yield _folded(row[:, : whole + 1], context)
+        if row.shape[1] - whole > 1:
+            yield row[:, None, whole:]
+
+    def _tokens(self, piece: Piece) -> Tensor:
+        """A piece as (3, T). The begin symbol, where the model wants it, is given, never asked for."""
+        ids = self._tokenizer.encode(piece.text)
+        self.bytes += len(piece.text.encode())
+        self.spelled_bytes += self.spelled(torch.tensor(ids, dtype=torch.int64))
+        given = self._begins and (self._leading is not None or self._apart)
+        if self._begins and self._leading is not None:
+            ids = [self._leading, *ids]
+        if piece.last and not piece.cut and self._tokenizer.end is not None:
+            ids.append(self._tokenizer.end)
+        found = torch.tensor([ids, [1] * len(ids), [self._document] * len(ids)])
+        if given:
+            found[1, :1] = 0
+        self._begins = piece.last
+        self._document += piece.last
+        return found
 
 
-def _folded(ids: list[int], context: int) -> torch.Tensor:
-    row = torch.tensor(ids)
-    return row.unfold(0, context + 1, context)
+def _folded(row: Tensor, context: int) -> Tensor:
+    return row.unfold(1, context + 1, context)
 
 
-def _heldout(folder: Path) -> Iterator[Piece]:
-    if not (folder / SETTINGS).is_file():
+def _settings(folder: Path) -> dict[str, Any] | None:
+    """What a run wrote down of itself; None: the folder is no run's."""
+    return read_json(folder / SETTINGS) if (folder / SETTINGS).is_file() else None
+
+
+def _heldout(folder: Path, run: dict[str, Any] | None, config: TextDataConfig) -> Iterator[Piece]:
+    if run is None:
         raise DataError(f"{folder} has no {SETTINGS}, so nothing was held out from it; name the text to score it on")
-    settings = read_json(folder / SETTINGS)
-    config = TextDataConfig.model_validate(settings["settings"]["data"])
-    paths = [Path(path) for path in settings["data"]]
+    paths = [Path(path) for path in run["data"]]
     return (TextCorpus(paths, config) if paths else PythonDocs(config)).heldout()

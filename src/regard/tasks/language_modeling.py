@@ -41,9 +41,12 @@ class LanguageModeling:
         return cross_entropy(words.flatten(0, 1), model.table, batch.targets.flatten())
 
     def measures(self, model: Any, loss: float, batches: Iterable[TextBatch], generate: Any) -> dict[str, float]:
-        """What the held-out loss means: perplexity, and bits a byte of text, which no tokenizer flatters."""
+        """What the held-out loss means: perplexity, and bits a byte of text, which no tokenizer flatters.
+
+        How many bytes a token has is counted over all held-out text, also where the loss is of its beginning.
+        """
         heldout = self.data.heldout
-        return surprise(loss, tokens=len(heldout) - 1, text_bytes=heldout.text_bytes)
+        return surprise(loss, tokens=len(heldout), text_bytes=heldout.text_bytes)
 
 
 def surprise(loss: float, *, tokens: int, text_bytes: int) -> dict[str, float]:

@@ -159,7 +159,7 @@ def train(
 
 
 def evaluate(model: nn.Module, task: Task, config: TrainingConfig) -> dict[str, float]:
-    """Held-out loss over everything kept out, and the task's own scores, which may look at the first of it."""
+    """Held-out loss over what the task shows of it, and the task's own scores, which may look at less."""
     loss = evaluation.heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
     batches = task.heldout_batches(budget=config.batch_tokens, most=config.evaluate_on)
     return {"loss": loss, **evaluation.measures(model, task, loss, batches)}
