@@ -44,7 +44,7 @@ def train(
     a line or row (data.field=text); patterns such as "books/*.txt". For a translator it is one .tsv or .jsonl file of
     pairs, or two text files that go line by line. .gz and .zst are read as they are. Without DATA gpt learns from the
     Python documentation on this machine, a translator from the built-in world; some recipes need data. Settings are
-    dotted: training.steps=200 model.layers=4 data.on_error=skip; `regard recipes NAME` lists them.
+    dotted: training.steps=200 model.layers=4 data.on_error=skip.
 
     Examples:
 
