@@ -4,7 +4,10 @@
     regard train gpt "books/*.txt" corpus.jsonl.zst -o runs/books model.layers=12 training.steps=20000
     regard run runs/novel "Once upon a time" --samples 10
 
-FIGURES
+4.2 million parameters (4 layers of width 256, windows of 128 tokens, 4,096 tokens of BPE), cut at six minutes of
+training, the schedule with it; about 3,100 tokens a second on two cores, 58 % of what a large matrix product reaches.
+On the Python documentation (556,000 tokens to train on): 531 steps, held-out loss 4.445 a token, 1.840 bits a byte.
+Its sentences read like documentation and mean little. More time: training.minutes=60 training.steps=20000.
 """
 
 from collections.abc import Sequence
