@@ -404,7 +404,6 @@ def test_smollm2_knows_the_capital_of_france(smollm):
 @pytest.mark.timeout(600)
 def test_smollm2_is_that_of_transformers(smollm):
     """Half a minute, nearly all of it the other's loading, for which it wants accelerate."""
-    pytest.importorskip("accelerate", reason="transformers reads GGUF files only with accelerate installed")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(REAL.parent, gguf_file=REAL.name).eval()
     words = transformers.AutoTokenizer.from_pretrained(REAL.parent, gguf_file=REAL.name)
     for text in TEXTS:

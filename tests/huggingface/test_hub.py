@@ -2,12 +2,12 @@
 
 from fnmatch import fnmatch
 
+import huggingface_hub
 import pytest
 
 from regard.errors import FolderError
 from regard.huggingface.hub import find
 
-huggingface_hub = pytest.importorskip("huggingface_hub")
 FILES = ["config.json", "tokenizer.json", "chat_template.jinja", "vocab.json", "merges.txt", "source.spm"]
 WEIGHTS = ["model.safetensors", "pytorch_model.bin", "README.md"]
 

@@ -14,6 +14,7 @@ from regard.files import write_folder
 from regard.layers.positions import Rotary
 from regard.models.llama import Llama, LlamaConfig
 from regard.text.plain import TextTokenizer
+from tests.huggingface.comparing import assert_same_model
 
 STRETCH = {
     "rope_type": "llama3",
@@ -152,9 +153,10 @@ def test_shards_in_half_precision(plain, copy, tmp_path):
 def test_what_smollm2_and_qwen2_write_besides_is_no_obstacle(plain, qwen2, copy, edit_json, tmp_path):
     folder = copy(plain)
     edit_json(folder / "config.json", is_llama_config=True, rope_interleaved=False, **{"transformers.js_config": {}})
-    huggingface.load(folder)
+    assert_same_model(huggingface.load(folder), huggingface.load(plain))
+    before = huggingface.load(qwen2)
     edit_json(qwen2 / "config.json", sliding_window=4096, max_window_layers=1, use_mrope=False, head_dim=16)
-    huggingface.load(qwen2)
+    assert_same_model(huggingface.load(qwen2), before)
 
 
 FAULTS = {
@@ -221,5 +223,6 @@ def test_every_key_that_transformers_writes_is_known(plain, qwen2):
     for folder in (plain, qwen2):
         path = folder / "config.json"
         config = transformers.AutoConfig.from_pretrained(folder).to_dict()
+        before = huggingface.load(folder)
         path.write_text(json.dumps(config | json.loads(path.read_text()), default=str))
-        huggingface.load(folder)
+        assert_same_model(huggingface.load(folder), before)

@@ -27,5 +27,9 @@ def test_what_a_block_adds_is_smaller_the_deeper_the_model():
 
 
 def test_on_the_meta_device_nothing_is_drawn():
+    before = torch.get_rng_state()
     with torch.device("meta"):
-        small_normal(Model(), layers=8)
+        model = Model()
+    small_normal(model, layers=8)
+    assert all(parameter.is_meta for parameter in model.parameters())
+    assert torch.equal(torch.get_rng_state(), before)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,7 +126,8 @@ def run(
     given = {name: value for name, value in drawing.items() if value is not None}
     if samples is not None:
         given["draws"] = samples
-    _check_choice(greedy, beam, n_best, length_penalty, sample, given)
+    choice = _Choice(greedy, beam, length_penalty, n_best, sample, given, repetition_penalty)
+    choice.check()
     if best_by not in (None, "likelihood", "mean", "consistency"):
         raise ConfigError(f"--best-by {best_by}: wanted likelihood, mean or consistency")
     if best_by is not None and (samples or n_best) == 1:
@@ -145,7 +146,7 @@ def run(
             raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
     runtime.prepare()
     runner = regard.load(model, precision=precision)
-    strategy = _strategy(runner.strategy, greedy, beam, length_penalty, n_best, sample, given, repetition_penalty)
+    strategy = choice.strategy(runner.strategy)
     writing = {"tokens": tokens, "stop": stop, "truncate": truncate and True, "best_by": best_by}
     options: dict[str, Any] = {name: value for name, value in writing.items() if value is not None}
     if isinstance(runner, Translator):
@@ -160,7 +161,7 @@ def run(
 def _translate(
     runner: "Translator",
     texts: list[str],
-    strategy: "Strategy | None",
+    strategy: "Strategy",
     alignment: bool,
     output: Path | None,
     as_json: bool,
@@ -181,7 +182,7 @@ def _translate(
 def _write_on(
     runner: "Writer",
     prompts: list[str],
-    strategy: "Strategy | None",
+    strategy: "Strategy",
     options: dict[str, Any],
     chat: bool,
     log_probabilities: bool,
@@ -189,8 +190,7 @@ def _write_on(
 ) -> None:
     from regard.generation import Beam
 
-    chosen = strategy or runner.strategy
-    alone = len(prompts) == 1 and getattr(chosen, "draws", 1) == 1 and not isinstance(chosen, Beam)
+    alone = len(prompts) == 1 and getattr(strategy, "draws", 1) == 1 and not isinstance(strategy, Beam)
     telling = alone and not as_json and not log_probabilities
     teller = _Teller("" if chat else prompts[0])
     if telling:
@@ -264,45 +264,49 @@ def _stdin() -> str:
         raise InputError(f"standard input is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _check_choice(
-    greedy: bool, beam: int | None, n_best: int, length_penalty: float | None, sample: bool, given: dict[str, Any]
-) -> None:
-    """There is one way to choose."""
-    drawn = sample or bool(given)
-    name = "--sample" if sample else f"--{next(iter(given), '').replace('_', '-').replace('draws', 'samples')}"
-    if drawn and beam not in (None, 1):
-        raise ConfigError(f"{name} draws by chance and --beam {beam} searches: two ways to choose; give one")
-    if drawn and n_best != 1:
-        raise ConfigError(f"--n-best {n_best} is of a beam; for several texts drawn by chance: --samples {n_best}")
-    if greedy and (drawn or beam not in (None, 1)):
-        raise ConfigError(f"--greedy and {name if drawn else f'--beam {beam}'} are two ways to choose; give one")
-    if beam is None and (length_penalty, n_best) != (None, 1):
-        raise ConfigError("--length-penalty and --n-best belong to --beam; add it")
+@dataclass(frozen=True)
+class _Choice:
+    """What the options say about how to choose."""
 
+    greedy: bool
+    beam: int | None
+    length_penalty: float | None
+    n_best: int
+    sample: bool
+    drawing: dict[str, Any]  # facts of a Sample that were given
+    penalty: float | None
 
-def _strategy(
-    own: "Strategy",
-    greedy: bool,
-    beam: int | None,
-    length_penalty: float | None,
-    n_best: int,
-    sample: bool,
-    given: dict[str, Any],
-    penalty: float | None,
-) -> "Strategy":
-    """What the options ask for, on top of what the model does by itself."""
-    from regard.generation import Beam, Greedy, Sample
+    def check(self) -> None:
+        """There is one way to choose."""
+        drawn = self.sample or bool(self.drawing)
+        first = next(iter(self.drawing), "").replace("_", "-").replace("draws", "samples")
+        name = "--sample" if self.sample else f"--{first}"
+        if drawn and self.beam not in (None, 1):
+            raise ConfigError(f"{name} draws by chance and --beam {self.beam} searches: two ways to choose; give one")
+        if drawn and self.n_best != 1:
+            raise ConfigError(
+                f"--n-best {self.n_best} is of a beam; for several texts drawn by chance: --samples {self.n_best}"
+            )
+        if self.greedy and (drawn or self.beam not in (None, 1)):
+            other = name if drawn else f"--beam {self.beam}"
+            raise ConfigError(f"--greedy and {other} are two ways to choose; give one")
+        if self.beam is None and (self.length_penalty, self.n_best) != (None, 1):
+            raise ConfigError("--length-penalty and --n-best belong to --beam; add it")
 
-    chosen = own
-    if sample or given:
-        chosen = replace(own if isinstance(own, Sample) else Sample(), **given)
-    elif greedy or (beam == 1 and n_best == 1):
-        chosen = Greedy()
-    elif beam is not None:
-        like_own = own.length_penalty if isinstance(own, Beam) else 1.0
-        chosen = Beam(beam, like_own if length_penalty is None else length_penalty, n_best)
-    if penalty is None:
-        return chosen
-    if isinstance(chosen, Beam):
-        raise ConfigError(f"--repetition-penalty {penalty} is not for a beam; leave one of them out")
-    return replace(chosen, repetition_penalty=penalty)  # type: ignore[type-var]
+    def strategy(self, own: "Strategy") -> "Strategy":
+        """That, on top of what the model does by itself."""
+        from regard.generation import Beam, Greedy, Sample
+
+        chosen = own
+        if self.sample or self.drawing:
+            chosen = replace(own if isinstance(own, Sample) else Sample(), **self.drawing)
+        elif self.greedy or (self.beam == 1 and self.n_best == 1):
+            chosen = Greedy()
+        elif self.beam is not None:
+            like_own = own.length_penalty if isinstance(own, Beam) else 1.0
+            chosen = Beam(self.beam, like_own if self.length_penalty is None else self.length_penalty, self.n_best)
+        if self.penalty is None:
+            return chosen
+        if isinstance(chosen, Beam):
+            raise ConfigError(f"--repetition-penalty {self.penalty} is not for a beam; leave one of them out")
+        return replace(chosen, repetition_penalty=self.penalty)  # type: ignore[type-var]

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.checkpoint import TOKENIZER_CONFIG
 from regard.data.cache import cached, content_key
 from regard.data.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
@@ -12,7 +11,7 @@ from regard.data.token_stream import TokenStream
 from regard.data.windows import LanguageText
 from regard.files import write_file
 from regard.huggingface.hub import find
-from regard.models.symbols import TextSymbols
+from regard.huggingface.language import symbols_of
 from regard.recipes.run import Prepared, Run
 from regard.tasks.language_modeling import LanguageModeling
 from regard.text.plain import TextTokenizer
@@ -27,8 +26,7 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
     config: Any = run.model
     corpus = TextCorpus(paths, settings) if paths else PythonDocs(settings)
     if tokenizer_file.exists():
-        whole = tokenizer_file.with_name(TOKENIZER_CONFIG).is_file()  # runs of before have tokenizer.json alone
-        tokenizer = TextTokenizer.from_folder(tokenizer_file.parent) if whole else TextTokenizer.load(tokenizer_file)
+        tokenizer = TextTokenizer.kept(tokenizer_file.parent)
     else:
         tokenizer = make_tokenizer(settings.tokenizer, corpus, config.vocabulary)
         tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
@@ -52,8 +50,8 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
             f"evaluations in training look at the first {settings.evaluated:,} of the {len(data.heldout):,} held-out "
             "tokens (data.evaluated); `regard evaluate` looks at all"
         )
-    symbols = TextSymbols(begin=tokenizer.begin, end=tokenizer.end)
-    return Prepared(LanguageModeling(data), config.fitted(vocabulary=tokenizer.size, symbols=symbols), notes)
+    fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
+    return Prepared(LanguageModeling(data), fitted, notes)
 
 
 def make_tokenizer(name: str, corpus: TextCorpus, size: int) -> TextTokenizer:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from regard.checkpoint import TOKENIZER_CONFIG, ModelFolder
+from regard.checkpoint import ModelFolder
 from regard.errors import FolderError, InputError
 from regard.generation import Beam, Greedy, Hypothesis, Sample, Strategy, generate
 from regard.generation.decode import Limits
@@ -78,8 +78,7 @@ class Writer:
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "Writer":
-        whole = (folder.folder / TOKENIZER_CONFIG).is_file()  # folders of before have tokenizer.json alone
-        tokenizer = TextTokenizer.from_folder(folder.folder) if whole else TextTokenizer.load(folder.tokenizer)
+        tokenizer = TextTokenizer.kept(folder.folder)
         vocabulary: int = folder.model.config.vocabulary  # type: ignore[union-attr, assignment]
         if tokenizer.size > vocabulary:
             raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocabulary}: not a pair")

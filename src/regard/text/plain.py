@@ -113,6 +113,12 @@ class TextTokenizer:
         core, begin, ends, template = read_folder(folder)
         return cls(core, begin=begin, ends=ends, template=template)
 
+    @classmethod
+    def kept(cls, folder: Path) -> "TextTokenizer":
+        """The tokenizer that a run or a model folder of ours keeps; early ones have tokenizer.json alone."""
+        whole = (folder / "tokenizer_config.json").is_file()
+        return cls.from_folder(folder) if whole else cls.load(folder / "tokenizer.json")
+
     def files(self) -> dict[str, Raw]:
         """The files `from_folder` reads; Hugging Face's AutoTokenizer reads them too."""
         facts: dict[str, Any] = {
