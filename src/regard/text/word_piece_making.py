@@ -39,8 +39,9 @@ def learned(texts: Iterable[str], size: int, *, cased: bool) -> tokenizers.Token
         special_tokens=[*NAMES.values(), *letters, *inside],
         show_progress=False,
     )
-    apart = dict.fromkeys(map(ord, rare), " ")
-    core.train_from_iterator((core.normalizer.normalize_str(text).translate(apart) for text in texts), trainer)
+    clean, apart = core.normalizer, dict.fromkeys(map(ord, rare), " ")
+    cleaned = [clean.normalize_str(text).translate(apart) for text in texts]
+    core.train_from_iterator(cleaned, trainer)
     found = core.get_vocab()
     return made_of(sorted(found, key=found.__getitem__), lowercase=not cased)
 
