@@ -11,13 +11,13 @@ from typing import Any
 from regard.checkpoint import CONFIG
 from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, read_json, verify
-from regard.huggingface import gguf, gpt2, llama, marian
+from regard.huggingface import bert, gguf, gpt2, llama, marian
 from regard.huggingface.folder import Loaded
 
 # model_type in config.json -> the file that reads it
-FAMILIES = {"marian": marian, "gpt2": gpt2, "llama": llama, "qwen2": llama}
+FAMILIES = {"marian": marian, "gpt2": gpt2, "llama": llama, "qwen2": llama, "bert": bert}
 # A kind of ours -> the file that writes it
-WRITERS: dict[str, ModuleType] = {family.KIND: family for family in FAMILIES.values()}
+WRITERS: dict[str, ModuleType] = {kind: family for family in FAMILIES.values() for kind in family.KINDS}
 
 
 def is_foreign(path: Path) -> bool:
@@ -43,8 +43,8 @@ def load(path: Path) -> Loaded:
 def files(kind: str, model: Any, tokenizer: Any, **search: Any) -> Mapping[str, bytes]:
     """A model as the files of a Hugging Face folder.
 
-    `search` is how a translator is searched where nobody says otherwise: beams, length_penalty, longest. A language
-    model has none.
+    `search` is how a translator is searched where nobody says otherwise: beams, length_penalty, longest. Other models
+    have none.
     """
     if kind not in WRITERS:
         raise ConfigError(

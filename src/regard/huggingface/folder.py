@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -19,6 +19,15 @@ GENERATION = "generation_config.json"
 
 
 @dataclass(frozen=True)
+class Pooling:
+    """How a text becomes one vector; the defaults are those of sentence-transformers for a folder that says nothing."""
+
+    how: Literal["mean", "first", "max"] = "mean"  # of its words, symbols counted; first: that of the begin symbol
+    normalized: bool = False  # to length 1
+    longest: int | None = None  # pieces of a text at most, symbols counted; none: as many as the model reads
+
+
+@dataclass(frozen=True)
 class Loaded:
     """A foreign folder as parts of ours."""
 
@@ -31,6 +40,7 @@ class Loaded:
     longest: int | None = None  # tokens it writes at most, the end not counted
     closed: bool = False  # see generation.decode.Limits
     renormalized: bool = False
+    pooling: Pooling = Pooling()  # of a model that reads
     notes: list[str] = field(default_factory=list)  # settings of the folder that are not followed
 
 

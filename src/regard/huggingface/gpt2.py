@@ -15,20 +15,20 @@ from torch import Tensor, nn
 from regard.checkpoint import CONFIG, assign_weights
 from regard.errors import ConfigError, FolderError
 from regard.huggingface.folder import WEIGHTS, Loaded, all_used, drop_copies, take, weights
-from regard.huggingface.language import TASK, CausalConfig, folder_files, read_words
+from regard.huggingface.language import (
+    ACTIVATIONS,
+    TASK,
+    Activation,
+    TextConfig,
+    activation_name,
+    folder_files,
+    read_words,
+)
 from regard.huggingface.names import Names
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.symbols import TextSymbols
 
-KIND = "gpt"
-ACTIVATIONS = {
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu": "gelu",
-    "relu": "relu",
-    "silu": "swish",
-    "swish": "swish",
-}
+KINDS = ("gpt",)
 PREFIX = "transformer."
 NAMES = Names(
     whole={
@@ -51,7 +51,7 @@ NAMES = Names(
 TURNED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # stored (in, out)
 
 
-class GPT2Config(CausalConfig):
+class GPT2Config(TextConfig):
     """config.json of a GPT-2 folder; the defaults are those of `transformers`."""
 
     model_type: Literal["gpt2"]
@@ -61,7 +61,7 @@ class GPT2Config(CausalConfig):
     n_layer: int = Field(12, ge=1)
     n_head: int = Field(12, ge=1)
     n_inner: int | None = Field(None, ge=1)
-    activation_function: Literal["gelu_new", "gelu_pytorch_tanh", "gelu", "relu", "silu", "swish"] = "gelu_new"
+    activation_function: Activation = "gelu_new"
     layer_norm_epsilon: float = Field(1e-5, gt=0)
     resid_pdrop: float = Field(0.1, ge=0, lt=1)
     tie_word_embeddings: bool = True
@@ -102,7 +102,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
         drop_copies(found, {"lm_head.weight": ours["embedding.weight"]}, where)
     all_used(found, where)
     assign_weights(model, ours, where)
-    return Loaded(KIND, TASK, model.eval(), words.tokenizer, notes=words.notes)
+    return Loaded("gpt", TASK, model.eval(), words.tokenizer, notes=words.notes)
 
 
 def _prefixed(found: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -154,7 +154,6 @@ def to_ours(theirs: GPT2Config, path: Path, symbols: TextSymbols) -> GPTConfig:
 
 def to_theirs(ours: GPTConfig) -> dict[str, Any]:
     """config.json for one of our models, but for the ids of its tokenizer."""
-    names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     return {
         "model_type": "gpt2",
         "architectures": ["GPT2LMHeadModel"],
@@ -164,7 +163,7 @@ def to_theirs(ours: GPTConfig) -> dict[str, Any]:
         "n_layer": ours.layers,
         "n_head": ours.heads,
         "n_inner": ours.feed_forward,
-        "activation_function": names[ours.activation],
+        "activation_function": activation_name(ours.activation),
         "layer_norm_epsilon": ours.epsilon,
         "resid_pdrop": ours.dropout,
         "embd_pdrop": ours.dropout,

@@ -7,7 +7,7 @@ from regard.errors import FolderError
 from regard.huggingface.folder import pickled
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-TOKENIZER = ["*.json", "*.jinja", "merges.txt", "*.spm"]
+TOKENIZER = ["*.json", "*.jinja", "merges.txt", "vocab.txt", "*.spm"]
 WANTED = [*TOKENIZER, "*.safetensors"]  # no pickles
 
 

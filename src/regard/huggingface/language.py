@@ -1,4 +1,7 @@
-"""What the folders of all language models share: common keys, the tokenizer with its ends, and the files written."""
+"""What the folders of all language models share: common keys, the tokenizer with its ends, and the files written.
+
+The keys are those of BERT's folders too; the rest is for models that write.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +16,19 @@ from regard.files import encode_json, read_json
 from regard.huggingface.folder import GENERATION, WEIGHTS, ForeignConfig
 from regard.models.symbols import TextSymbols
 from regard.text.plain import TextTokenizer
+from regard.text.word_pieces import WordPieces
 
 TASK = "language"
+# Their names of an activation -> ours; written is the first that means the same.
+ACTIVATIONS = {
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu": "gelu",
+    "relu": "relu",
+    "silu": "swish",
+    "swish": "swish",
+}
+Activation = Literal["gelu_new", "gelu_pytorch_tanh", "gelu", "relu", "silu", "swish"]
 
 # Settings of generation that say how to search -> the values at which they change nothing.
 SEARCH: dict[str, tuple[Any, ...]] = {
@@ -44,8 +58,8 @@ HARMLESS = {
 }
 
 
-class CausalConfig(ForeignConfig):
-    """Keys that config.json of every language model may have."""
+class TextConfig(ForeignConfig):
+    """Keys that config.json of every model of text may have."""
 
     bos_token_id: int | None = Field(None, ge=0)
     eos_token_id: int | list[int] | None = None
@@ -126,7 +140,7 @@ class Words(NamedTuple):
     notes: list[str]
 
 
-def read_words(folder: Path, config: CausalConfig, vocabulary: int) -> Words:
+def read_words(folder: Path, config: TextConfig, vocabulary: int) -> Words:
     """The tokenizer of a folder; it ends where the folder's generation settings say."""
     tokenizer = TextTokenizer.from_folder(folder)
     fits(tokenizer, vocabulary, folder)
@@ -144,7 +158,12 @@ def symbols_of(tokenizer: TextTokenizer) -> TextSymbols:
     return TextSymbols(begin=tokenizer.leading, end=tokenizer.end)
 
 
-def fits(tokenizer: TextTokenizer, vocabulary: int, path: Path) -> None:
+def activation_name(ours: str) -> str:
+    """What they call an activation of ours."""
+    return next(theirs for theirs, name in ACTIVATIONS.items() if name == ours)
+
+
+def fits(tokenizer: TextTokenizer | WordPieces, vocabulary: int, path: Path) -> None:
     if tokenizer.size > vocabulary:
         raise FolderError(f"{path}: the tokenizer has {tokenizer.size} tokens, the model {vocabulary} ids: not a pair")
 

@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from regard.checkpoint import CONFIG, assign_weights
 from regard.errors import ConfigError, FolderError
 from regard.huggingface.folder import WEIGHTS, ForeignConfig, Loaded, all_used, drop_copies, take, weights
-from regard.huggingface.language import TASK, CausalConfig, folder_files, read_words
+from regard.huggingface.language import TASK, TextConfig, folder_files, read_words
 from regard.huggingface.names import Names, Rows
 from regard.models.llama import Llama, LlamaConfig, StretchConfig
 from regard.models.symbols import TextSymbols
 
-KIND = "llama"
+KINDS = ("llama",)
 BASE = 10_000.0  # where a folder does not say: that of `transformers`
 NAMES = Names(
     whole={
@@ -61,7 +61,7 @@ class StretchedRope(PlainRope):
 ROPES: dict[str, type[PlainRope]] = {"default": PlainRope, "llama3": StretchedRope}
 
 
-class RotaryConfig(CausalConfig):
+class RotaryConfig(TextConfig):
     """What config.json of both families has."""
 
     vocab_size: int = Field(ge=2)
@@ -144,7 +144,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
         drop_copies(found, {"lm_head.weight": ours["embedding.weight"]}, where)
     all_used(found, where)
     assign_weights(model, ours, where)
-    return Loaded(KIND, TASK, model.eval(), words.tokenizer, notes=words.notes)
+    return Loaded("llama", TASK, model.eval(), words.tokenizer, notes=words.notes)
 
 
 def rows(config: LlamaConfig) -> Rows:

@@ -32,7 +32,7 @@ from regard.models.transformer import Transformer, TransformerConfig
 from regard.text.sentence_pieces import SOURCE, SentencePieces
 from regard.text.tokenizer import END, PADDING, UNKNOWN, Tokenizer
 
-KIND = "transformer"
+KINDS = ("transformer",)
 TOKENIZER_CONFIG = "tokenizer_config.json"
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 
@@ -133,7 +133,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
                 f"{folder}: the tokenizer has {side.size} tokens, padding {side.padding}, end {side.end}; "
                 f"the model {size}, {facts.symbols.padding}, {facts.symbols.end}: not a pair"
             )
-    return Loaded(KIND, "translation", model.eval(), tokenizer, **_search(folder, theirs))
+    return Loaded("transformer", "translation", model.eval(), tokenizer, **_search(folder, theirs))
 
 
 def _bias(found: dict[str, Tensor], config: MarianConfig, where: str) -> Tensor:

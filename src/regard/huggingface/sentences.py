@@ -1,0 +1,89 @@
+"""Folders of sentence-transformers: a Hugging Face folder with files beside it that say how a text becomes a vector.
+
+modules.json                        the steps, in their order: Transformer, Pooling, and sometimes Normalize
+1_Pooling/config.json               mean, first ([CLS]) or max
+sentence_bert_config.json           how many pieces of a text are read
+config_sentence_transformers.json   prompts, not followed
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from regard.errors import FolderError
+from regard.files import read_json
+from regard.huggingface.folder import ForeignConfig, Pooling
+
+MODULES = "modules.json"
+LENGTH = "sentence_bert_config.json"
+PROMPTS = "config_sentence_transformers.json"
+STEPS = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+WAYS: dict[str, Literal["mean", "first", "max"]] = {"mean_tokens": "mean", "cls_token": "first", "max_tokens": "max"}
+NEW_WAYS: dict[str, Literal["mean", "first", "max"]] = {"mean": "mean", "cls": "first", "max": "max"}
+
+
+class PoolingConfig(ForeignConfig):
+    """config.json of the step Pooling."""
+
+    word_embedding_dimension: int | None = None
+    embedding_dimension: int | None = None  # the newer name
+    pooling_mode: str | None = None  # the newer spelling of all that follow
+    pooling_mode_cls_token: bool = False
+    pooling_mode_mean_tokens: bool = False
+    pooling_mode_max_tokens: bool = False
+    pooling_mode_mean_sqrt_len_tokens: bool = False
+    pooling_mode_weightedmean_tokens: bool = False
+    pooling_mode_lasttoken: bool = False
+    include_prompt: bool = True
+
+
+class LengthConfig(ForeignConfig):
+    """sentence_bert_config.json."""
+
+    max_seq_length: int | None = Field(None, ge=3)
+    do_lower_case: Literal[False] = False  # before the tokenizer, which does so itself
+
+
+def read_pooling(folder: Path) -> tuple[Pooling, list[str]]:
+    """How a folder makes a vector of a text, and the settings that are not followed."""
+    if not (folder / MODULES).is_file():
+        return Pooling(), []
+    steps = _steps(folder / MODULES)
+    names = list(steps)
+    if names not in STEPS or steps["Transformer"]:
+        raise FolderError(
+            f"{folder / MODULES}: its steps are {', '.join(names)}, wanted Transformer (in the folder itself), Pooling "
+            "and perhaps Normalize; regard has no other"
+        )
+    length = folder / LENGTH
+    longest = LengthConfig.read(read_json(length), length).max_seq_length if length.is_file() else None
+    return Pooling(_way(folder / steps["Pooling"] / "config.json"), "Normalize" in steps, longest), _notes(folder)
+
+
+def _steps(path: Path) -> dict[str, str]:
+    """The name of each step and its folder."""
+    try:
+        found = json.loads(path.read_bytes())
+        return {str(step["type"]).rsplit(".", 1)[-1]: str(step["path"]) for step in found}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise FolderError(f"{path} cannot be read as a list of steps, each with a type and a path: {error}") from error
+
+
+def _way(path: Path) -> Literal["mean", "first", "max"]:
+    theirs = PoolingConfig.read(read_json(path), path)
+    if theirs.pooling_mode is not None:
+        said, ways = [theirs.pooling_mode], NEW_WAYS
+    else:
+        marked = theirs.model_dump(include={name for name in PoolingConfig.model_fields if "_mode_" in name})
+        said, ways = [name.removeprefix("pooling_mode_") for name, on in marked.items() if on], WAYS
+    if len(said) != 1 or said[0] not in ways:
+        raise FolderError(f"{path}: it pools by {' and '.join(said) or 'nothing'}, wanted one of {', '.join(ways)}")
+    return ways[said[0]]
+
+
+def _notes(folder: Path) -> list[str]:
+    facts: dict[str, Any] = read_json(folder / PROMPTS) if (folder / PROMPTS).is_file() else {}
+    name = facts.get("default_prompt_name")
+    return [] if name is None else [f"{folder / PROMPTS}: default_prompt_name is {name!r}: not followed by default"]
