@@ -8,15 +8,17 @@ from regard import checkpoint, huggingface
 from regard.errors import ConfigError, FolderError
 from regard.huggingface.hub import find
 from regard.layers.quantized import quantize
+from regard.running.encoder import Encoder
 from regard.running.translator import Translator
 from regard.running.writer import Writer
 
 logger = logging.getLogger(__name__)
 
 # The name of a task -> what runs a model trained on it.
-RUNNERS: dict[str, type[Translator] | type[Writer]] = {
+RUNNERS: dict[str, Any] = {
     "translation": Translator,
     "language": Writer,
+    "encoding": Encoder,
 }
 PRECISIONS = ("float32", "int8")
 
@@ -24,8 +26,8 @@ PRECISIONS = ("float32", "int8")
 def load(folder: str | Path, *, precision: str = "float32") -> Any:
     """Verify and load a model: our folder, Hugging Face's as it is, a .gguf file, or a name on the Hugging Face hub.
 
-    What comes out depends on what the model does: a `Translator` or a `Writer`. With precision "int8" its linear layers
-    are rounded to 8 bits: several times faster on a CPU, a little less exact.
+    What comes out depends on what the model does: a `Translator`, a `Writer` or an `Encoder`. With precision "int8" its
+    linear layers are rounded to 8 bits: several times faster on a CPU, a little less exact.
     """
     if precision not in PRECISIONS:
         raise ConfigError(f"precision is {precision!r}, wanted {' or '.join(PRECISIONS)}")
@@ -35,7 +37,7 @@ def load(folder: str | Path, *, precision: str = "float32") -> Any:
     return runner
 
 
-def _load(folder: str | Path) -> Translator | Writer:
+def _load(folder: str | Path) -> Any:
     path = find(folder)
     if not path.exists():
         raise FolderError(
@@ -46,9 +48,12 @@ def _load(folder: str | Path) -> Translator | Writer:
         foreign = huggingface.load(path)
         for note in foreign.notes:
             logger.warning(note)
-        return RUNNERS[foreign.task].adopt(foreign)
+        return _runner(foreign.task, folder).adopt(foreign)
     found = checkpoint.load(path)
-    task = found.task.get("name")
+    return _runner(found.task.get("name"), folder).open(found)
+
+
+def _runner(task: Any, folder: str | Path) -> Any:
     if task not in RUNNERS:
         raise FolderError(f"{folder}: its task is {task!r}, wanted one of {', '.join(RUNNERS)}")
-    return RUNNERS[task].open(found)
+    return RUNNERS[task]

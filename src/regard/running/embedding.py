@@ -1,0 +1,68 @@
+"""Many rows through an encoder at once: batches of nearly equal length, and one vector a row.
+
+A row costs as much as the longest of its batch, and a mask costs more than none: rows are sorted, and those of one
+length go together.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.huggingface.folder import Pooling
+
+TOKENS = 1024  # of a batch: more leave the processor's cache, fewer do not fill its cores
+FEW = 256  # a batch below this takes shorter rows in, and pads them
+
+
+def batches_by_length(lengths: Sequence[int], tokens: int = TOKENS) -> Iterator[list[int]]:
+    """The numbers of all rows, the longest first, in batches of at most `tokens` places, padding counted.
+
+    A row longer than that is a batch of its own. Rows of different length share a batch only where it is small.
+    """
+    batch: list[int] = []
+    for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
+        if batch:
+            longest = lengths[batch[0]]
+            places = longest * len(batch)
+            if places + longest > tokens or (places >= FEW and lengths[row] < longest):
+                yield batch
+                batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def side_by_side(rows: Sequence[Sequence[int]], padding: int) -> Tensor:
+    """Ids (B, T), short rows filled up."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[padding] * (longest - len(row))] for row in rows])
+
+
+def embed_rows(model: Any, rows: Sequence[Sequence[int]], pooling: Pooling) -> Tensor:
+    """One vector a row of ids, symbols included: (N, D), on the CPU, in the order of the rows.
+
+    `model` is any kind of BERT: what is pooled are the words its encoder leaves.
+    """
+    padding, width = model.config.symbols.padding, model.config.width
+    device = next(model.parameters()).device
+    found = torch.empty(len(rows), width)
+    with torch.inference_mode():
+        for batch in batches_by_length([len(row) for row in rows]):
+            ids = side_by_side([rows[row] for row in batch], padding).to(device)
+            found[batch] = pooled(model.read(ids).words, ids != padding, pooling).float().cpu()
+    return found
+
+
+def pooled(words: Tensor, real: Tensor, pooling: Pooling) -> Tensor:
+    """(B, D) of words (B, T, D), of which only the `real` (B, T) count."""
+    if pooling.how == "first":
+        found = words[:, 0]
+    elif pooling.how == "max":
+        found = words.masked_fill(~real[..., None], -torch.inf).amax(1)
+    else:
+        shares = real / real.sum(1, keepdim=True)  # (B, T)
+        found = (shares[:, None] @ words)[:, 0]
+    return F.normalize(found, dim=-1) if pooling.normalized else found
