@@ -191,6 +191,5 @@ def test_its_vectors_are_those_of_sentence_transformers_procedure(real, theirs):
 
 def test_alike_sentences_have_like_vectors(real):
     eating, bread, _, riding, _, revenue = real.embed(TEXTS[:6])
-    assert 0.7 < eating @ bread < 0.8
-    assert 0.2 < eating @ riding < 0.4
-    assert -0.1 < eating @ revenue < 0.1
+    found = [float(eating @ other) for other in (bread, riding, revenue)]
+    assert found == pytest.approx([0.7553, 0.2474, -0.0667], abs=1e-3)  # measured with transformers
