@@ -146,7 +146,7 @@ def tell(plot: Plot, draw: Draw) -> Story:
 
 def _said(cause: Cause, draw: Draw) -> tuple[str, bool, str, bool]:
     """The cause, a reaction, the act at last, an ending: which are told, three at most."""
-    before = "" if draw.one_in(3) else cause.before
+    before = cause.before if cause.told or not draw.one_in(3) else ""
     reaction, done, ending = draw.one_in(3), cause.mended and draw.one_in(2), draw.one_in(2)
     reaction = reaction and not (before and done and ending)
     return before, reaction, DONE if done else "", ending

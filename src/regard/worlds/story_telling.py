@@ -41,8 +41,8 @@ OPENINGS: dict[Manner, tuple[str, ...]] = {
 
 GOALS = {
     "journey": (
-        "{she} wanted to bring {a_keepsake} to a friend at the {place} behind the {o} .",
-        "{name} had {a_keepsake} for a friend who lived near the {place} behind the {o} .",
+        "{she} wanted to bring {a_keepsake} to a friend at the {place} beyond the {o} .",
+        "{name} had {a_keepsake} for a friend who lived near the {place} beyond the {o} .",
     ),
     "follow": (
         "{she} wanted to bring {a_keepsake} to a friend at the end of the {o} .",
@@ -69,13 +69,13 @@ GOALS = {
 ACTOR_FIRST = (
     "the {s} did not {base} the {o} because it was too {adjective} .",
     "the {s} could not {base} the {o} because it was too {adjective} .",
-    "the {s} had to {base} the {o} but it was too {adjective} .",
+    "the {s} tried to {base} the {o} but it was too {adjective} .",
     "the {s} failed to {base} the {o} because it was too {adjective} .",
 )
 ACTOR_SECOND = (
     "the {o} was not {participle} by the {s} because it was too {adjective} .",
     "the {o} could not be {participle} by the {s} because it was too {adjective} .",
-    "the {o} had to be {participle} by the {s} but it was too {adjective} .",
+    "the {o} was to be {participle} by the {s} but it was too {adjective} .",
     "{gerund} the {o} was hard for the {s} because it was too {adjective} .",
 )
 
@@ -178,7 +178,8 @@ def every_word() -> tuple[str, ...]:
     for causes in CAUSES.values():
         words |= set(causes)
     words |= {*GIRLS, *BOYS, *PLACES, *KEEPSAKES, *COLORS, *DAYS, *DAYS.values()}
-    return tuple(sorted((words | set("an some she he they her his girl boy woman man".split())) - {""}))
+    words |= {"an", "some", "she", "he", "they", "her", "his", "girl", "boy", "woman", "man"}
+    return tuple(sorted(words - {""}))
 
 
 def _lines() -> Iterator[str]:

@@ -36,7 +36,8 @@ class Frame:
 
 
 def _actors(rows: str, *, tame: bool = True) -> tuple[Actor, ...]:
-    return tuple(Actor(*row.split(), tame=tame) for row in rows.strip().splitlines())
+    parted = (row.split() for row in rows.strip().splitlines())
+    return tuple(Actor(noun, color, sound, "".join(food), tame) for noun, color, sound, *food in parted)
 
 
 def _objects(rows: str) -> dict[str, tuple[str, ...]]:
@@ -93,7 +94,7 @@ VEHICLES = _actors("""
 
 _LIVING = "tired sleepy hungry thirsty afraid sick lazy nervous shy dizzy stubborn weak"
 _AT_A_MEAL = "tired sleepy afraid sick nervous shy dizzy stubborn sad excited full"
-_DRIVEN = "heavy slow overloaded rusty wobbly"
+_DRIVEN = "heavy slow fragile rusty wobbly"
 
 FRAMES: tuple[Frame, ...] = (
     Frame(
@@ -146,17 +147,17 @@ FRAMES: tuple[Frame, ...] = (
     Frame(
         "load", "pull", "pulled", "pulled", "pulling", STRONG, tuple(_LIVING.split()),
         _objects("""
-            cart: heavy overloaded rusty wobbly bulky
-            wagon: heavy overloaded rusty wobbly bulky
-            sled: heavy overloaded bulky sticky rusty
+            cart: heavy fragile rusty wobbly bulky
+            wagon: heavy fragile rusty wobbly bulky
+            sled: heavy fragile bulky sticky rusty
         """),
     ),
     Frame(
         "treasure", "open", "opened", "opened", "opening", STRONG, tuple(_LIVING.split()),
         _objects("""
             jar: tight slippery sticky greasy fragile
-            chest: tight rusty sticky greasy dusty
-            trunk: tight rusty sticky greasy dusty
+            suitcase: tight rusty sticky greasy dusty
+            cabinet: tight rusty sticky greasy dusty
         """),
     ),
     Frame(
@@ -202,7 +203,7 @@ BOYS = ("tom", "ben", "max", "paul", "leo", "sam")
 PLACES = (
     "mill",
     "market",
-    "village",
+    "library",
     "farm",
     "harbor",
     "castle",
