@@ -56,7 +56,7 @@ class Pieces(Protocol):
     def to_json(self) -> str: ...
 
 
-def tokenized(corpus: SentenceCorpus, part: Literal["training", "heldout"], tokenizer: Pieces) -> TokenizedDocuments:
+def tokenized(corpus: TextCorpus, part: Literal["training", "heldout"], tokenizer: Pieces) -> TokenizedDocuments:
     """The sentences of a part of the corpus, from the cache or into it."""
     settings = {"what": WHAT, "part": part, **corpus.settings}
     key = content_key(corpus.files, tokenizer.to_json().encode(), settings)
@@ -158,9 +158,9 @@ class MaskedText:
 
     def _masked(self, documents: TokenizedDocuments, row: list[int], numbers: tuple[int, ...]) -> Masked:
         start, stop, begin, end, _ = row
-        opened, closed = [self.table.begin], [self.table.end]
+        opened, closed = np.array([self.table.begin]), np.array([self.table.end])
         second = [documents.ids[begin:end], closed] if self.next_sentence else []
-        ids = np.concatenate([opened, documents.ids[start:stop], closed, *second], dtype=np.int64)
+        ids = np.concatenate([opened, documents.ids[start:stop], closed, *second]).astype(np.int64)
         return mask_row(ids, self.table.words(ids), self.masking, self.table, numbers)
 
 
