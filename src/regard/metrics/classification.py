@@ -6,6 +6,7 @@ number goes through: the correlation with nan is nan.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,11 @@ def scores(
 ) -> dict[str, float]:
     """Some of "accuracy", "f1" and "matthews" of found labels, by name; `labels` are all there are, in their order."""
     _check(found, wanted, labels)
-    functions = {"accuracy": accuracy, "f1": partial(f1, labels=labels), "matthews": matthews}
+    functions: dict[str, Callable[[Sequence[str], Sequence[str]], float]] = {
+        "accuracy": accuracy,
+        "f1": partial(f1, labels=labels),
+        "matthews": matthews,
+    }
     return {name: functions[name](found, wanted) for name in metrics}
 
 
@@ -94,8 +99,8 @@ class Confusion:
 def confusion(found: Sequence[str], wanted: Sequence[str], labels: Sequence[str]) -> Confusion:
     """The table of confusions, its labels in the order given."""
     _check(found, wanted, labels)
-    counts = sklearn.confusion_matrix(wanted, found, labels=list(labels)).tolist()
-    return Confusion(tuple(labels), tuple(map(tuple, counts)))
+    counts = Counter(zip(wanted, found, strict=True))
+    return Confusion(tuple(labels), tuple(tuple(counts[row, column] for column in labels) for row in labels))
 
 
 def _check(found: Sequence[str], wanted: Sequence[str], labels: Sequence[str]) -> None:
