@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from regard.errors import ConfigError
-from regard.worlds.stories import VOCABULARY, Stories, Story, main
+from regard.worlds.stories import VOCABULARY, Stories, Story, adjectives, main
 from regard.worlds.story_causes import CAUSES
 from regard.worlds.story_telling import ACTOR_FIRST, ACTOR_SECOND
 from regard.worlds.story_words import BOYS, DAYS, FRAMES, GIRLS, SMALL, STRONG, VEHICLES
@@ -145,11 +145,18 @@ def test_every_pair_of_nouns_has_both_answers_as_often(training: list[Story], he
         for story in stories:
             subject, thing, _ = triple(story)
             counts[subject, thing][question(story)[3] ^ acts_second(story)] += 1
-        assert len(counts) == sum(len(frame.actors) * len(frame.objects) for frame in FRAMES)
-        for pair, (subjects, things) in counts.items():
-            assert abs(subjects - things) < 5 * (subjects + things) ** 0.5, pair
-        if stories is training:
-            assert all(min(both) > 0 for both in counts.values())
+        assert len(counts) > 0.99 * sum(len(frame.actors) * len(frame.objects) for frame in FRAMES)
+        spread = [(subjects - things) ** 2 / (subjects + things) for subjects, things in counts.values()]
+        assert sum(spread) / len(spread) == pytest.approx(1, abs=5 * (2 / len(spread)) ** 0.5)  # that of fair coins
+
+
+def test_both_parts_can_blame_either_noun_of_every_pair() -> None:
+    pairs = [(frame, actor, noun) for frame in FRAMES for actor in frame.actors for noun in frame.objects]
+    assert len({(actor.noun, noun) for _, actor, noun in pairs}) == len(pairs)  # so a triple has one frame
+    for frame, actor, noun in pairs:
+        for blamed in (False, True):
+            assert len(adjectives(frame, actor, noun, blamed, "training")) >= 3
+            assert len(adjectives(frame, actor, noun, blamed, "heldout")) == 1
 
 
 def test_neither_place_nor_adjective_nor_pair_tells_the_answer(training: list[Story], heldout: list[Story]) -> None:
@@ -165,13 +172,14 @@ def test_neither_place_nor_adjective_nor_pair_tells_the_answer(training: list[St
     assert score(lambda story: question(story)[2]) < 0.6  # the adjective
     assert score(lambda story: question(story)[:2]) < 0.6  # the nouns in their order
     assert score(acts_second) < 0.55
+    assert score(lambda story: (acts_second(story), question(story)[2])) < 0.9  # who acts, and the adjective
 
 
 def test_three_kinds_of_nouns_meet_two_at_a_time(training: list[Story]) -> None:
     ways = {noun for frame in FRAMES if frame.setting in ("journey", "search") for noun in frame.objects}
     met = Counter((triple(s)[0] in DRIVEN, triple(s)[1] in ways) for s in training)
-    assert set(met) == {(False, True), (False, False), (True, True)}  # animal and way, animal and thing, thing and way
-    assert min(met.values()) > 0.2 * len(training)
+    assert len(met) == 4  # animal and way, animal and thing, vehicle and way, vehicle and animal
+    assert min(met.values()) > 0.1 * len(training)
 
 
 def test_no_heldout_triple_is_in_training(training: list[Story], heldout: list[Story]) -> None:
@@ -181,9 +189,11 @@ def test_no_heldout_triple_is_in_training(training: list[Story], heldout: list[S
     assert {word for _, _, word in new} <= {word for _, _, word in known}
 
 
-def test_the_lecture_sentences_are_heldout(heldout: list[Story]) -> None:
-    new = {triple(story) for story in heldout}
-    assert {("animal", "street", "tired"), ("animal", "street", "wide")} <= new
+def test_the_lecture_sentences_are_heldout() -> None:
+    crossing = FRAMES[0]
+    (animal,) = (actor for actor in crossing.actors if actor.noun == "animal")
+    assert adjectives(crossing, animal, "street", True, "heldout") == ("tired",)
+    assert adjectives(crossing, animal, "street", False, "heldout") == ("wide",)
 
 
 def test_a_story_hangs_together(training: list[Story]) -> None:
@@ -222,9 +232,7 @@ def test_a_sample_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: py
 
 
 PINNED = """\
-on a windy tuesday a man named sam set out with a white van .
-he wanted to bring an orange coin to a friend at the library beyond the hill .
-the van had stood in the rain for years .
-the van tried to climb the hill but it was too rusty .
-sam put oil on the van .
-in the end the friend was happy about the orange coin ."""
+on a hot friday a woman named mia set out with a green tractor .
+she wanted to bring a silver drum to a friend at the end of the path .
+following the path was hard for the tractor because it was too rusty .
+mia put oil on the tractor ."""

@@ -114,6 +114,8 @@ def kind(frame: Frame, actor: Actor, actor_blamed: bool) -> Kind:
     """The kind of noun that is to blame."""
     if actor_blamed:
         return "thing" if actor in VEHICLES else "living"
+    if frame.setting == "ride":
+        return "living"
     return "way" if frame.setting in ("journey", "search") else "thing"
 
 

@@ -84,8 +84,8 @@ THINGS = _causes("""
     fragile | the {n} had a big crack | {name} fixed the crack with glue | mended told
     slippery | the {n} was wet from the rain | {name} wiped the {n} until every drop was gone | mended | rainy
     sticky | there was honey all over the {n} | {name} washed the honey off the {n} | mended told
-    greasy | butter had melted on the {n} | {name} cleaned the {n} with soap | mended
-    dusty | the {n} had not been used for years | {name} brushed the dust off the {n} | mended
+    greasy | butter had melted on the {n} | {name} cleaned the {n} with soap | mended told
+    dusty | the {n} had not been used for years | {name} brushed the dust off the {n} | mended told
     hot | the {n} had stood next to the fire | {name} waited until the {n} was cool | mended
     tight | somebody had closed the {n} with great force | {name} made the lid of the {n} loose | mended
     salty | the cook had dropped salt on the {n} | {name} brought some food without salt | not

@@ -60,6 +60,10 @@ GOALS = {
         "at the {place} {she} found {a_o} with {a_keepsake} inside .",
         "near the {place} {name} and the {s} found {a_o} with {a_keepsake} inside .",
     ),
+    "ride": (
+        "{she} wanted to take {a_o} to the {place} .",
+        "a friend at the {place} was waiting for {a_o} .",
+    ),
     "meal": (
         "near the {place} {she} bought {a_o} for the {s} .",
         "{name} sat down near the {place} and offered the {s} {a_o} .",
@@ -101,6 +105,10 @@ ENDINGS = {
     "treasure": (
         "at last {name} held the {keepsake} .",
         "in the end {name} took the {keepsake} home .",
+    ),
+    "ride": (
+        "at last {name} and the {o} came to the {place} .",
+        "in the end the {o} was safe at the {place} .",
     ),
     "meal": (
         "at last {name} and the {color} {s} went home from the {place} .",

@@ -7,7 +7,7 @@ be said of it after `too` and that nobody would say of the other noun of its fra
 from dataclasses import dataclass
 from typing import Literal
 
-Setting = Literal["journey", "search", "load", "treasure", "meal"]
+Setting = Literal["journey", "search", "load", "treasure", "meal", "ride"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,8 @@ VEHICLES = _actors("""
 _LIVING = "tired sleepy hungry thirsty afraid sick lazy nervous shy dizzy stubborn weak"
 _AT_A_MEAL = "tired sleepy afraid sick nervous shy dizzy stubborn sad excited full"
 _DRIVEN = "heavy slow fragile rusty wobbly"
+_AS_A_SEAT = "rusty wobbly dusty sticky greasy"
+_ABOARD = "afraid sick nervous shy dizzy stubborn sad excited"
 
 FRAMES: tuple[Frame, ...] = (
     Frame(
@@ -194,6 +196,14 @@ FRAMES: tuple[Frame, ...] = (
             path: narrow steep muddy icy slippery rocky foggy
             trail: narrow steep muddy snowy rocky foggy
         """),
+    ),
+    # Here the living one is acted on, so that being tired or shy is not always the actor's part.
+    *(
+        Frame(
+            "ride", "carry", "carried", "carried", "carrying", VEHICLES, tuple(_AS_A_SEAT.split()),
+            {animal.noun: tuple(_ABOARD.split()) for animal in animals},
+        )
+        for animals in (STRONG, SMALL)
     ),
 )  # fmt: skip
 
