@@ -16,9 +16,9 @@ from torch import Tensor
 
 from regard.data.batches import MARK, Position, bucketed, endless, shuffled
 from regard.data.cache import cached, content_key
+from regard.data.cutting import Piece
 from regard.data.masking import IGNORED, Masked, MaskingConfig, PieceTable, mask_row
 from regard.data.sentence_pairs import pair_rows, parts, row_lengths, text_rows
-from regard.data.text_corpus import TextCorpus
 from regard.data.tokenized_documents import WHAT, TokenizedDocuments
 from regard.errors import ConfigError, DataError
 
@@ -56,7 +56,21 @@ class Pieces(Protocol):
     def to_json(self) -> str: ...
 
 
-def tokenized(corpus: TextCorpus, part: Literal["training", "heldout"], tokenizer: Pieces) -> TokenizedDocuments:
+class Corpus(Protocol):
+    """Documents to train on and documents kept out, and what they depend on."""
+
+    @property
+    def files(self) -> Sequence[Path]: ...
+
+    @property
+    def settings(self) -> dict[str, Any]: ...
+
+    def training(self) -> Iterator[Piece]: ...
+
+    def heldout(self) -> Iterator[Piece]: ...
+
+
+def tokenized(corpus: Corpus, part: Literal["training", "heldout"], tokenizer: Pieces) -> TokenizedDocuments:
     """The sentences of a part of the corpus, from the cache or into it."""
     settings = {"what": WHAT, "part": part, **corpus.settings}
     key = content_key(corpus.files, tokenizer.to_json().encode(), settings)

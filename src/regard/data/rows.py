@@ -52,7 +52,7 @@ class Rows:
         self._ids = np.array([number for row in rows for number in row.ids], np.int32)
         self._firsts = np.array([len(row.segments) - sum(row.segments) for row in rows], np.int64)
         self._each = not isinstance(targets, np.ndarray)
-        self._targets = np.array([one for row in targets for one in row], np.int64) if self._each else targets
+        self._targets: np.ndarray = np.array([one for row in targets for one in row] if self._each else targets)
         self._padding = padding
 
     def __len__(self) -> int:

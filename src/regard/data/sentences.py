@@ -12,7 +12,7 @@ from pathlib import Path
 from regard.data.cutting import Piece
 from regard.data.documents import read_documents
 from regard.data.pairs import BadLines
-from regard.data.text_corpus import TextCorpus, TextDataConfig
+from regard.data.text_corpus import TextCorpus, TextFilesConfig
 
 LONG_LINE = 160  # characters; a sentence seldom has as many
 # An end mark, quotes and brackets that close behind it, and the space; Chinese end marks need none.
@@ -23,7 +23,7 @@ OPENING = "\"'“‘«([¿¡—"
 class SentenceCorpus(TextCorpus):
     """The documents of the user's files, split in two as those of a language model are."""
 
-    def __init__(self, paths: Sequence[Path | str], config: TextDataConfig) -> None:
+    def __init__(self, paths: Sequence[Path | str], config: TextFilesConfig) -> None:
         super().__init__(paths, config)
         self.settings["blank_lines"] = True
         if self._lengths is not None:

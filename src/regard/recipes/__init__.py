@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 RECIPES = {
     "translator": "regard.recipes.translator",
     "gpt": "regard.recipes.gpt",
+    "bert": "regard.recipes.bert",
     "classifier": "regard.recipes.classifier",
     "glue": "regard.recipes.glue",
     "tagger": "regard.recipes.tagger",

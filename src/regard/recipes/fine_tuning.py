@@ -10,10 +10,10 @@ from typing import TypeVar
 from torch import Tensor
 
 from regard.errors import ConfigError, InputError
-from regard.files import write_file
 from regard.models.bert import BertConfig
 from regard.models.symbols import ReaderSymbols
 from regard.recipes.run import Given
+from regard.recipes.tokenizing import kept_or_made
 from regard.text.word_pieces import Encoded, WordPieces
 from regard.training.loop import TrainingConfig
 
@@ -58,13 +58,9 @@ def training(given: Given) -> TrainingConfig:
 
 def words_of(given: Given, texts: Iterable[str], size: int, tokenizer_file: Path) -> WordPieces:
     """The tokenizer the run has kept, that of the model to begin from, or a fresh one; kept from now on."""
-    if tokenizer_file.exists():
-        return WordPieces.kept(tokenizer_file.parent)
-    tokenizer: WordPieces = given.model.tokenizer if given.start else WordPieces.train(texts, size)
-    tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
-    for name, content in sorted(tokenizer.files().items(), reverse=True):  # tokenizer.json last: it decides above
-        write_file(tokenizer_file.with_name(name), content)
-    return tokenizer
+    return kept_or_made(
+        WordPieces, tokenizer_file, lambda: given.model.tokenizer if given.start else WordPieces.train(texts, size)
+    )
 
 
 def fitted(config: Head, given: Given, tokenizer: WordPieces) -> Head:

@@ -9,10 +9,10 @@ from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.data.token_stream import TokenStream
 from regard.data.windows import LanguageText
 from regard.errors import ConfigError
-from regard.files import write_file
 from regard.huggingface.hub import find
 from regard.huggingface.language import symbols_of
 from regard.recipes.run import Given, Prepared, Run
+from regard.recipes.tokenizing import kept_or_made
 from regard.running.writer import Writer
 from regard.tasks.language_modeling import LanguageModeling
 from regard.text.plain import TextTokenizer
@@ -26,13 +26,11 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     settings: TextDataConfig = run.data  # type: ignore[assignment]
     config: Any = run.model
     corpus = TextCorpus(given.paths, settings) if given.paths else PythonDocs(settings)
-    if tokenizer_file.exists():
-        tokenizer = TextTokenizer.kept(tokenizer_file.parent)
-    else:
-        tokenizer = given.model.tokenizer if given.start else make_tokenizer(settings, corpus, config.vocabulary)
-        tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
-        for name, content in sorted(tokenizer.files().items(), reverse=True):  # tokenizer.json last: it decides above
-            write_file(tokenizer_file.with_name(name), content)
+    tokenizer = kept_or_made(
+        TextTokenizer,
+        tokenizer_file,
+        lambda: given.model.tokenizer if given.start else make_tokenizer(settings, corpus, config.vocabulary),
+    )
     data = LanguageText(
         training=_tokenized(corpus, "training", tokenizer),
         heldout=_tokenized(corpus, "heldout", tokenizer),

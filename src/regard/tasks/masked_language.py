@@ -31,6 +31,7 @@ class MaskedLanguage:
     """The task, with its data."""
 
     name = "masked"
+    unit = "hidden words"
 
     def __init__(self, data: MaskedText) -> None:
         self.data = data
@@ -38,6 +39,9 @@ class MaskedLanguage:
     def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, MaskedBatch]]:
         """Masked rows without end, each a pure function of (seed, epoch, index)."""
         return self.data.training_batches(budget=budget, seed=seed, start=start)
+
+    def batches_an_epoch(self, *, budget: int, seed: int) -> None:
+        """Rows and masks are other ones in every pass: there is no end to them."""
 
     def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[MaskedBatch]:
         return self.data.heldout_batches(budget=budget, most=most)
