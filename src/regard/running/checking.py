@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from regard.errors import InputError, RegardError
-from regard.evaluation.laws import Continuing, Finding, Subject, check
+from regard.evaluation.laws import Finding, check
+from regard.evaluation.subjects import Continuing, Subject
 from regard.models.symbols import LanguageConfig
 from regard.running import load
 
