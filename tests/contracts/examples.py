@@ -7,6 +7,13 @@ from torch import nn
 
 from regard.config import Facts
 from regard.models import build, kind_of
+from regard.models.bert import (
+    BertClassifierConfig,
+    BertConfig,
+    BertPretrainingConfig,
+    BertTaggerConfig,
+    BertWordsConfig,
+)
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
@@ -75,7 +82,24 @@ LANGUAGE_MODELS = [
     Example(LlamaConfig(**GROUPED, base=100.0, stretch={"factor": 8.0, "trained": 16})),
 ]
 
+SYMBOLS = {"padding": 0, "begin": 1, "end": 2, "mask": 3}
+ROWS = {"vocabulary": 40, "context": 32, "width": 24, "heads": 3, "layers": 2, "symbols": SYMBOLS}
+READERS = [
+    Example(BertConfig(**ROWS)),
+    Example(BertConfig(**ROWS, pooler=False, sentences=1, activation="relu", epsilon=1e-5)),
+    Example(BertConfig(**ROWS | {"heads": 1, "layers": 1, "symbols": SYMBOLS | {"mask": None}}, sentences=3)),
+    Example(BertPretrainingConfig(**ROWS, feed_forward=40)),
+    Example(BertPretrainingConfig(**ROWS | {"heads": 4}, activation="gelu_tanh", dropout=0.0)),
+    Example(BertWordsConfig(**ROWS)),
+    Example(BertWordsConfig(**ROWS | {"heads": 2, "layers": 3}, sentences=1, activation="swish")),
+    Example(BertClassifierConfig(**ROWS, labels=("good", "bad", "neither"))),
+    Example(BertClassifierConfig(**ROWS, sentences=3, feed_forward=32)),  # no labels: a score
+    Example(BertTaggerConfig(**ROWS, labels=("O", "B-PER", "I-PER"))),
+    Example(BertTaggerConfig(**ROWS | {"heads": 6}, sentences=1, labels=("O", "X"))),
+]
+EXAMPLES = [*TRANSLATORS, *LANGUAGE_MODELS, *READERS]
+
 
 def named(example: Example) -> str:
     """What pytest calls it."""
-    return f"{example.kind}-{[*TRANSLATORS, *LANGUAGE_MODELS].index(example)}"
+    return f"{example.kind}-{EXAMPLES.index(example)}"

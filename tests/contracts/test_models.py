@@ -1,4 +1,6 @@
-"""What must hold for every entry of MODELS that translates; test_language_models.py has those that write on."""
+"""What must hold for every entry of MODELS that translates; test_language_models.py has those that write on,
+test_readers.py those that read and do not write.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +16,7 @@ from regard.generation.decode import Limits
 from regard.inspection.capture import watch
 from regard.layers.tap import taps
 from regard.models import MODELS
-from tests.contracts.examples import LANGUAGE_MODELS, TRANSLATORS, named
+from tests.contracts.examples import EXAMPLES, TRANSLATORS, named
 
 LENGTHS = [7, 3, 5, 1]
 
@@ -47,7 +49,7 @@ def target() -> Tensor:
 
 
 def test_every_architecture_has_an_example():
-    assert {example.kind for example in [*TRANSLATORS, *LANGUAGE_MODELS]} == set(MODELS)
+    assert {example.kind for example in EXAMPLES} == set(MODELS)
 
 
 def test_builds_on_the_meta_device_without_memory(example):

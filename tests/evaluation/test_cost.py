@@ -1,20 +1,25 @@
 """Costs: every formula against what torch really does, and what the fits say of known curves."""
 
+from dataclasses import dataclass
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from regard.errors import InputError
+from regard.errors import ConfigError, InputError
 from regard.evaluation import cost
 from regard.evaluation.cost import KINDS, Measured, Pass, Size, find_crossing, growth, kept_bytes, measure, power
-from regard.evaluation.model_cost import FORMULAS, bytes_of, model_cost, pairings, storages_of
+from regard.evaluation.formulas import FORMULAS, training_flops
+from regard.evaluation.model_cost import bytes_of, counted, model_cost, pairings, reader_cost, storages_of
 from regard.models import MODELS, build
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
 from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
+from regard.running import costing
+from tests.contracts.examples import READERS, named
 
 SMALL = {"vocabulary": 60, "width": 16}
 CONFIGS = [
@@ -47,6 +52,46 @@ def test_the_formulas_are_what_torch_counts(config, source, target):
     assert rows["parameters"].measured == sum(parameter.numel() for parameter in model.parameters())
 
 
+@pytest.mark.parametrize("example", READERS, ids=named)
+@pytest.mark.parametrize("length", [1, 4, 19])
+def test_the_formulas_of_readers_are_what_torch_counts(example, length):
+    model = example.model()
+    rows = {row.name: row for row in reader_cost(model, batch=2, length=length)}
+    for name in ("multiply-adds of a pass", "FLOPs a token", "attention matrices"):
+        assert rows[name].formula == pytest.approx(rows[name].measured, rel=1e-12), name
+    assert rows["parameters"].measured == sum(parameter.numel() for parameter in model.parameters())
+    assert not {name for name in rows if "writ" in name or "state" in name or "target" in name}
+
+
+@dataclass
+class Hidden:
+    """As a batch of rows with hidden words is."""
+
+    ids: torch.Tensor
+    places: torch.Tensor
+
+
+@pytest.mark.parametrize("example", READERS, ids=named)
+def test_in_training_only_the_hidden_words_are_guessed(example):
+    """Counted: a pass whose head sees only those."""
+    model, ids = example.model(), torch.randint(4, 40, (4, 12))
+    hidden = Hidden(ids, torch.tensor([2, 5, 17, 30, 31]))
+    if hasattr(model, "word_logits"):
+        whole = model.word_logits
+        model.word_logits = lambda words: whole(words.flatten(0, 1)[hidden.places])
+    assert training_flops(model, [hidden, hidden]) == pytest.approx(2 * 6 * counted(model, ids), rel=1e-12)
+
+
+def test_a_reader_is_given_no_target(monkeypatch):
+    config = READERS[0].config
+    monkeypatch.setattr(costing, "load", lambda folder: SimpleNamespace(model=build(config).eval()))
+    rows = {row.name: row for row in costing.cost_of_model("a-folder", batch=2)}
+    wanted = FORMULAS[type(config)](config, config.context, config.context)
+    assert rows["multiply-adds of a pass"].formula == 2 * wanted.multiply_adds
+    with pytest.raises(ConfigError, match=r"^--target 5 is of a model that writes; a-folder reads only, leave it out$"):
+        costing.cost_of_model("a-folder", batch=2, target=5)
+
+
 @torch.no_grad()
 def test_the_room_of_a_cache_is_what_was_taken_in_advance():
     model = build(CONFIGS[0]).eval()
@@ -61,6 +106,8 @@ def test_the_room_of_a_cache_is_what_was_taken_in_advance():
 def test_what_does_not_fit_is_said_before_it_is_tried():
     with pytest.raises(InputError, match="would take .* GB"):
         model_cost(build(CONFIGS[0]).eval(), batch=1000, source=10_000, target=10_000)
+    with pytest.raises(InputError, match="would take .* GB"):
+        reader_cost(READERS[0].model(), batch=1000, length=10_000)
 
 
 def test_every_architecture_has_a_formula():

@@ -11,7 +11,7 @@ from regard.generation.decode import Limits
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
 from regard.layers.quantized import QuantizedEmbedding, QuantizedLinear, quantize
-from tests.contracts.examples import LANGUAGE_MODELS, TRANSLATORS, named
+from tests.contracts.examples import LANGUAGE_MODELS, READERS, TRANSLATORS, named
 
 
 def pair(inner=64, outer=48, *, bias=True):
@@ -133,6 +133,33 @@ def test_every_model_thinks_nearly_the_same_in_int8_and_writes(example):
         together = generate(rounded, inputs, Greedy(), limits)
         for row, found in zip(inputs, together, strict=True):
             assert generate(rounded, [row], Greedy(), Limits([8]))[0][0].tokens == found[0].tokens
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("example", READERS, ids=named)
+def test_every_reader_says_nearly_the_same_in_int8(example):
+    model, rounded = example.loud_model(), example.loud_model()
+    assert quantize(rounded) > 0
+    assert not any(type(module) in (Linear, Embedding) for module in rounded.modules())
+    ids = torch.randint(4, 40, (4, 9), generator=torch.Generator().manual_seed(1))
+    ids[1, 5:], segments = 0, (torch.arange(9) > 4).long().expand(4, -1) * (example.config.sentences > 1)
+    before, after = model(ids, segments), rounded(ids, segments)
+    for one, other in zip(before, after, strict=True) if isinstance(before, tuple) else [(before, after)]:
+        if one is not None:
+            assert not torch.equal(one, other)
+            assert apart(other, one) < 0.05
+
+
+@torch.no_grad()
+def test_a_readers_words_are_compared_with_the_rounded_table():
+    for example in READERS:
+        if hasattr(model := example.loud_model(), "word_logits"):
+            words = torch.randn(3, 24)
+            wanted = model.word_logits(words)
+            embedding = model.encoder.embedding
+            embedding.words = QuantizedEmbedding(embedding.words)
+            assert not torch.equal(model.word_logits(words), wanted)
+            assert apart(model.word_logits(words), wanted) < 0.03
 
 
 def test_it_also_runs_where_gradients_are_on():

@@ -210,8 +210,8 @@ def test_the_same_texts_the_same_tokenizer_in_every_process():
 
 
 def test_rare_characters_do_not_fill_the_vocabulary():
-    rare = "".join(map(chr, range(0x400, 0x440)))
-    ours = WordPieces.train(["walking home " * 80_000, rare], 80)
+    rare = "".join(map(chr, range(0x430, 0x437)))
+    ours = WordPieces.train(["walking home " * 8_000, rare], 80)
     assert ours.size < 80
     assert ours.encode(rare[0]).ids[1] == ours.unknown
     assert ours.unknown not in ours.encode("walking home").ids

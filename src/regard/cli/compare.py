@@ -100,7 +100,8 @@ def cost(
         int | None, typer.Option(min=1, help="Of a MODEL: tokens read.", show_default="128, or half its context")
     ] = None,
     target: Annotated[
-        int | None, typer.Option(min=1, help="Of a MODEL: tokens written.", show_default="128, or half its context")
+        int | None,
+        typer.Option(min=1, help="Of a MODEL that writes: tokens written.", show_default="128, or half its context"),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The curves as .png, .svg or .pdf.")] = None,
     as_json: AsJson = False,

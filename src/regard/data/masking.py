@@ -4,8 +4,9 @@ Of every hundred pieces fifteen are asked for. Of those most show the mask; some
 themselves, so that a model may trust no word it sees, and has to know every one by its neighbors.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -38,6 +39,19 @@ class MaskingConfig(Facts):
         return self
 
 
+class Symbols(Protocol):
+    """What a tokenizer knows of its ids."""
+
+    padding: int
+    begin: int
+    end: int
+    unknown: int
+    mask: int | None
+
+    @property
+    def going_on(self) -> Sequence[bool]: ...
+
+
 @dataclass(frozen=True)
 class PieceTable:
     """What is known of a vocabulary's ids: the symbols, and which pieces go on inside a word."""
@@ -53,6 +67,19 @@ class PieceTable:
     def __post_init__(self) -> None:
         drawn = np.setdiff1d(np.arange(len(self.going_on)), self.symbols)
         object.__setattr__(self, "drawn", drawn)
+
+    @classmethod
+    def of(cls, tokenizer: Symbols) -> "PieceTable":
+        if tokenizer.mask is None:
+            raise ConfigError("the tokenizer has no mask symbol, so nothing can be hidden; use one with [MASK]")
+        return cls(
+            padding=tokenizer.padding,
+            begin=tokenizer.begin,
+            end=tokenizer.end,
+            mask=tokenizer.mask,
+            unknown=tokenizer.unknown,
+            going_on=np.array(tokenizer.going_on, bool),
+        )
 
     @property
     def symbols(self) -> list[int]:

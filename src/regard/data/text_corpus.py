@@ -15,18 +15,23 @@ SAMPLE = 200_000_000  # characters that a tokenizer is trained on; more change l
 ENOUGH = 10  # documents kept out, when whole ones are
 
 
-class TextDataConfig(Facts):
-    """How the user's text is read, split and cut into tokens."""
+class TextFilesConfig(Facts):
+    """How the user's text is read and split."""
 
     field: str = Field("text", min_length=1, description="where a JSON line or a Parquet row has its text")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line or row: stop there, or skip it")
     heldout: float = Field(0.1, gt=0, lt=1, description="share of the text kept out of training")
+    evaluated: int = Field(500_000, ge=2, description="held-out tokens that an evaluation in training looks at")
+
+
+class TextDataConfig(TextFilesConfig):
+    """The same for a language model, and how text is cut into tokens."""
+
     tokenizer: str = Field(
         "bpe",
         min_length=1,
         description="bpe, characters or bytes; or ready-made: gpt2, a folder, a tokenizer.json, a name on the hub",
     )
-    evaluated: int = Field(500_000, ge=2, description="held-out tokens that an evaluation in training looks at")
     apart: bool = Field(False, description="attention stays inside each document of a window")
 
 
@@ -38,7 +43,7 @@ class TextCorpus:
     last tenth of its characters, say.
     """
 
-    def __init__(self, paths: Sequence[Path | str], config: TextDataConfig) -> None:
+    def __init__(self, paths: Sequence[Path | str], config: TextFilesConfig) -> None:
         """Reads everything once, to count it and to find what is bad: DataError, or lines in `notes`."""
         self.files = expand(paths)
         self.config = config

@@ -1,5 +1,7 @@
 """What a pass through a model costs by formula, for a source of N words and a target of M, or for a text of N + M.
 
+A reader writes nothing: it reads N words and guesses M of them, all or those that were hidden.
+
 A test holds every formula against the products that torch really does.
 """
 
@@ -10,6 +12,13 @@ from typing import Any
 from regard.config import Facts
 from regard.data.batches import PairBatch
 from regard.layers.recurrent import CELLS
+from regard.models.bert import (
+    BertClassifierConfig,
+    BertConfig,
+    BertPretrainingConfig,
+    BertTaggerConfig,
+    BertWordsConfig,
+)
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
@@ -89,12 +98,40 @@ def _of_language(config: GPTConfig | LlamaConfig, t: int, *, blocks: int, keys: 
     )
 
 
-FORMULAS: dict[type[Facts], Callable[[Any, int, int], Formula]] = {
+def of_bert(config: BertConfig, n: int, m: float) -> Formula:
+    """N words are read, and M of them are compared with the table, where there is a head for words."""
+    d, f = config.width, config.feed_forward or 4 * config.width
+    blocks = config.layers * (n * (4 * d * d + 2 * d * f) + 2 * n * n * d)
+    pooler = d * d if config.pooler else 0
+    return Formula(blocks + pooler + _bert_head(config, n, m), config.layers * config.heads * n * n, 0)
+
+
+def _bert_head(config: BertConfig, n: int, m: float) -> float:
+    d = config.width
+    words = m * (d * d + d * config.vocabulary)
+    match config:
+        case BertPretrainingConfig():
+            return words + 2 * d
+        case BertWordsConfig():
+            return words
+        case BertClassifierConfig():
+            return d * (len(config.labels) or 1)
+        case BertTaggerConfig():
+            return n * d * len(config.labels)
+    return 0
+
+
+FORMULAS: dict[type[Facts], Callable[[Any, int, Any], Formula]] = {
     TransformerConfig: of_transformer,
     RNNConfig: of_rnn,
     ConvConfig: of_conv,
     GPTConfig: of_gpt,
     LlamaConfig: of_llama,
+    BertConfig: of_bert,
+    BertPretrainingConfig: of_bert,
+    BertWordsConfig: of_bert,
+    BertClassifierConfig: of_bert,
+    BertTaggerConfig: of_bert,
 }
 
 
@@ -104,11 +141,12 @@ def training_flops(model: Any, batches: Sequence[Any]) -> float | None:
     formula = FORMULAS.get(type(config))
     if formula is None:
         return None
-    return 6 * sum(rows * formula(config, *lengths).multiply_adds for rows, *lengths in map(_shape, batches))
+    return 6 * sum(rows * formula(config, n, m).multiply_adds for rows, n, m in map(_shape, batches))
 
 
-def _shape(batch: Any) -> tuple[int, int, int]:
-    """Rows, and the tokens read and written in each."""
+def _shape(batch: Any) -> tuple[int, int, float]:
+    """Rows, and the tokens read and written in each; of hidden words, how many a row has to guess, on average."""
     if isinstance(batch, PairBatch):
         return (*batch.source.shape, batch.target_in.shape[1])
-    return (*batch.ids.shape, 0)
+    rows, length = batch.ids.shape
+    return rows, length, len(getattr(batch, "places", ())) / rows

@@ -16,6 +16,7 @@ how it is called, and give the file to `regard check`:
     def subject():
         return Mine(Net(), vocabulary=8000, symbols=Symbols(padding=0, begin=1, end=2))
 
+A module that reads both ways and does not write is a `Reading`: override its `read` (see regard.evaluation.subjects).
 From Python, `check(subject())` gives the findings one by one. Laws that need what a module does not have are left out,
 and say so: step-by-step writing (override `start` and `step`, see regard.generation.decode), taps (regard.layers.tap),
 `positions` (override the property: the modules whose output says where a word stands).
@@ -25,102 +26,23 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from regard.evaluation.evaluate import evaluating
 from regard.evaluation.random_words import random_words
+from regard.evaluation.subjects import Continuing, Missing, Reading, Subject
 from regard.generation import Beam, Greedy, generate
 from regard.generation.decode import Limits
 from regard.inspection.capture import watch
-from regard.layers.convolution import GatedConvolution
-from regard.layers.positions import LearnedPositions, SinusoidalPositions
-from regard.layers.recurrent import Recurrence
 from regard.layers.tap import taps
 
 SAME = 1e-4  # spreads of the logits: what single precision may lose on the way
 CHANGED = 1e-3  # the least that counts as a change
 LENGTHS = (9, 4, 6, 1, 7)  # of the sources the laws are tried on
 TARGET = 8  # tokens of each target
-
-
-class Subject:
-    """A model under the laws: reads a source, writes a target. Override what your module does differently."""
-
-    def __init__(
-        self, module: nn.Module, *, vocabulary: int, symbols: Any, target_vocabulary: int | None = None
-    ) -> None:
-        self.module = module
-        self.vocabulary = vocabulary
-        self.target_vocabulary = target_vocabulary or vocabulary
-        self.symbols = symbols
-        self.config = SimpleNamespace(symbols=symbols)  # as `generate` wants it
-
-    def logits(self, source: Tensor, target: Tensor) -> Tensor:
-        """Logits (B, T, V) for source (B, S), padded at the end, and target (B, T), which begins with `begin`."""
-        return self.module(source, target)
-
-    def start(self, source: Tensor) -> Any:
-        return self._own("start")(source)
-
-    def step(self, tokens: Tensor, state: Any) -> Any:
-        return self._own("step")(tokens, state)
-
-    @property
-    def positions(self) -> list[nn.Module]:
-        """The parts whose output says where a word stands; with all of them at zero, a source is a set."""
-        kinds = (SinusoidalPositions, LearnedPositions)
-        return [module for module in self.module.modules() if isinstance(module, kinds)]
-
-    @property
-    def ordered(self) -> bool:
-        """It knows the order of words without positions, by recurrence or convolution."""
-        return any(isinstance(module, (Recurrence, GatedConvolution)) for module in self.module.modules())
-
-    def _own(self, name: str) -> Callable[..., Any]:
-        if not hasattr(self.module, name):
-            raise Missing(f"it has no `{name}`")
-        return getattr(self.module, name)
-
-
-class Continuing(Subject):
-    """A language model under the laws: the source is a prompt, the target the text behind it.
-
-    Padding and the end of a source are no ids of the model: they are taken away before it sees a row.
-    """
-
-    def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any) -> None:
-        begin = symbols.end if symbols.begin is None else symbols.begin
-        super().__init__(module, vocabulary=vocabulary, symbols=SimpleNamespace(padding=-1, begin=begin or 0, end=-2))
-        self.config = SimpleNamespace(symbols=symbols)
-
-    @property
-    def ordered(self) -> bool:
-        """What may be seen grows from word to word, and so tells the order."""
-        return True
-
-    def logits(self, source: Tensor, target: Tensor) -> Tensor:
-        rows = [[*prompt, *text] for prompt, text in zip(self._prompts(source), target.tolist(), strict=True)]
-        ids = torch.full((len(rows), max(map(len, rows))), self.symbols.padding)
-        for line, row in zip(ids, rows, strict=True):
-            line[len(line) - len(row) :] = torch.tensor(row)
-        segments = (ids != self.symbols.padding).long()
-        return self.module(ids * segments, segments)[:, -target.shape[1] :]
-
-    def start(self, source: Tensor) -> Any:
-        """The begin symbol, which every target has first, is the last of the prompt."""
-        return self._own("start")([[*prompt, self.symbols.begin] for prompt in self._prompts(source)])
-
-    def _prompts(self, source: Tensor) -> list[list[int]]:
-        return [[word for word in row if word >= 0] for row in source.tolist()]
-
-
-class Missing(Exception):  # noqa: N818 - not an error: the law does not apply
-    """What a law needs and the subject does not have."""
 
 
 @dataclass(frozen=True)
@@ -151,11 +73,11 @@ class Finding:
 
     def __str__(self) -> str:
         if self.deviation is None:
-            return f"-  {self.law.name:<28}{'':<24}left out: {self.why}"
+            return f"-  {self.law.name:<30}{'':<24}left out: {self.why}"
         mark = "ok" if self.holds else "NO"
         sign = ">=" if self.law.at_least else "<="
         says = f"raised {self.why}" if self.why else self.law.says
-        return f"{mark} {self.law.name:<28}{self.deviation:<10.2g}{sign} {self.law.bound:<10.2g} {says}"
+        return f"{mark} {self.law.name:<30}{self.deviation:<10.2g}{sign} {self.law.bound:<10.2g} {says}"
 
 
 def check(subject: Subject, seed: int = 0) -> Iterator[Finding]:
@@ -205,9 +127,20 @@ def _apart(found: Tensor, wanted: Tensor) -> float:
     return ((found - wanted).abs().max() / scale).item()
 
 
+def _all_apart(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> float:
+    """The output that is furthest apart, each in its own spreads; there may be more places than are wanted."""
+    pairs = zip(found, wanted, strict=True)
+    return _worst(_apart(one[:, : other.shape[1]], other) for one, other in pairs)
+
+
 def _worst(deviations: Iterable[float]) -> float:
     """The largest; what is not a number is worse than all."""
     return torch.tensor(list(deviations)).max().item()
+
+
+def _least(changes: Iterable[float]) -> float:
+    """The smallest; what is not a number is less than all."""
+    return torch.tensor(list(changes)).min().item()
 
 
 # ------------------------------------------------ measurements
@@ -230,20 +163,22 @@ def causality(subject: Subject) -> float:
 @torch.no_grad()
 def padding_invariance(subject: Subject) -> float:
     source, target = random_source(subject), random_target(subject)
-    logits = subject.logits(source, target)
+    outputs = subject.outputs(source, target)
     wider = torch.cat([source, torch.full((len(source), 6), subject.symbols.padding)], dim=1)
     longer = torch.cat([target, torch.full((len(target), 3), subject.symbols.padding)], dim=1)
-    return _apart(subject.logits(wider, longer)[:, : target.shape[1]], logits)
+    return _all_apart(subject.outputs(wider, longer), outputs)
 
 
 @torch.no_grad()
 def batch_is_single(subject: Subject) -> float:
     source, target = random_source(subject), random_target(subject)
-    logits = subject.logits(source, target)
-    return _worst(
-        _apart(subject.logits(source[row : row + 1, : length + 1], target[row : row + 1])[0], logits[row])
-        for row, length in enumerate(LENGTHS)
-    )
+    together = subject.outputs(source, target)
+    alone = [output.clone() for output in together]
+    for row, length in enumerate(LENGTHS):
+        single = subject.outputs(source[row : row + 1, : length + 1], target[row : row + 1])
+        for output, one in zip(alone, single, strict=True):
+            output[row, : one.shape[1]] = one[0]
+    return _all_apart(alone, together)
 
 
 @torch.no_grad()
@@ -277,9 +212,9 @@ def beam_of_one_is_greedy(subject: Subject) -> float:
 @torch.no_grad()
 def watched_is_unwatched(subject: Subject) -> float:
     source, target = random_source(subject), random_target(subject)
-    plain = subject.logits(source, target)
+    plain = subject.outputs(source, target)
     with watch(subject.module, *_taps(subject, "")):
-        return _apart(subject.logits(source, target), plain)
+        return _all_apart(subject.outputs(source, target), plain)
 
 
 @torch.no_grad()
@@ -287,7 +222,7 @@ def rows_sum_to_one(subject: Subject) -> float:
     # Of ragged prompts the blanks before the shorter ones see nothing, and their rows are zero.
     lengths = (9,) * len(LENGTHS) if isinstance(subject, Continuing) else LENGTHS
     with watch(subject.module, *_taps(subject, ".weights")) as seen:
-        subject.logits(random_source(subject, lengths), random_target(subject))
+        subject.outputs(random_source(subject, lengths), random_target(subject))
     rows = torch.cat([value.sum(-1).flatten() for values in seen.values() for value in values])
     return (rows - 1).abs().max().item()
 
@@ -309,7 +244,37 @@ def a_sequence_with_positions(subject: Subject) -> float:
 def memory_is_used(subject: Subject) -> float:
     source, other, target = random_source(subject), random_source(subject), random_target(subject)
     one, two = subject.logits(source, target), subject.logits(other, target)
-    return torch.tensor([_apart(a, b) for a, b in zip(one, two, strict=True)]).min().item()
+    return _least(_apart(a, b) for a, b in zip(one, two, strict=True))
+
+
+@torch.no_grad()
+def reads_both_ways(subject: Subject) -> float:
+    """How far the words before a place move, at least, when those from there on are others."""
+    if not isinstance(subject, Reading):
+        raise Missing("it writes, and may not see what follows")
+    length = LENGTHS[0]
+    source, other = (random_source(subject, (length,) * len(LENGTHS)) for _ in range(2))
+    target = random_target(subject)
+    wanted = subject.outputs(source, target)
+
+    def moved(place: int) -> Iterator[float]:
+        changed = torch.cat([source[:, :place], other[:, place:]], dim=1)
+        pairs = zip(subject.outputs(changed, target), wanted, strict=True)
+        return (_apart(found[:, : place + 1], output[:, : place + 1]) for found, output in pairs)
+
+    return _least(change for place in range(length) for change in moved(place))
+
+
+@torch.no_grad()
+def sentences_told_apart(subject: Subject) -> float:
+    if not isinstance(subject, Reading):
+        raise Missing("it is not told which sentence a word belongs to")
+    if subject.sentences == 1:
+        raise Missing("it knows one sentence only")
+    source = random_source(subject)
+    first = subject.said(source, torch.zeros_like(source))
+    others = (subject.said(source, torch.full_like(source, other)) for other in range(1, subject.sentences))
+    return _least(_apart(one, wanted) for other in others for one, wanted in zip(other, first, strict=True))
 
 
 def dead_parameters(subject: Subject) -> float:
@@ -323,9 +288,9 @@ def dead_parameters(subject: Subject) -> float:
     if not learning:
         return 0
     with torch.enable_grad():
-        logits = subject.logits(source, target)
-        loss = cross_entropy(logits.flatten(0, 1), random_target(subject, len(source)).flatten())
-        gradients = torch.autograd.grad(loss, list(learning.values()), allow_unused=True)
+        outputs = [output.masked_fill(output.isinf(), 0.0) for output in subject.outputs(source, target)]
+        mixed = torch.stack([(torch.randn_like(output) * output).mean() for output in outputs]).sum()
+        gradients = torch.autograd.grad(mixed, list(learning.values()), allow_unused=True)
     return sum(gradient is None or not (gradient.any() and gradient.isfinite().all()) for gradient in gradients)
 
 
@@ -337,11 +302,11 @@ def _taps(subject: Subject, ending: str) -> list[str]:
 
 
 def _moved_by_permutation(subject: Subject) -> float:
-    """How far the logits move when the words of each source change places; the end stays where it is."""
+    """How far the outputs move when the words of each source change places; the end stays where it is."""
     source, target = random_source(subject, (9, 9, 9)), random_target(subject, 3)
     order = torch.cat([torch.arange(9).roll(4), torch.tensor([9])])
-    one, two = subject.logits(source, target), subject.logits(source[:, order], target)
-    return _apart(two, one)
+    moved = subject.outputs(source[:, order], target)
+    return _all_apart(moved, subject.reordered(subject.outputs(source, target), order))
 
 
 @contextmanager
@@ -373,5 +338,9 @@ LAWS = [
     Law("a set without positions", "the source's words may change places", a_set_without_positions, SAME),
     Law("a sequence with positions", "with them they may not", a_sequence_with_positions, CHANGED, at_least=True),
     Law("the memory is used", "another source, other logits", memory_is_used, CHANGED, at_least=True),
+    Law("it reads both ways", "a later word changes an earlier one", reads_both_ways, CHANGED, at_least=True),
+    Law(
+        "the sentences are told apart", "another sentence, other outputs", sentences_told_apart, CHANGED, at_least=True
+    ),
     Law("no dead parameter", "parameters without a gradient", dead_parameters, 0),
 ]

@@ -3,6 +3,7 @@
 Multiply-adds by formula are those of the matrices and of attention; counted are those of every matrix product that
 torch really did. The state is what decoding carries from step to step: a Transformer's keys and values, 2 · layers ·
 batch · (N + M) · width numbers, grow with every word; a recurrent state does not.
+A reader has none: what it costs is a pass.
 """
 
 import time
@@ -20,6 +21,7 @@ from regard.evaluation.random_words import random_words
 from regard.inspection.capture import watch
 from regard.layers.cache import Cache
 from regard.layers.tap import taps
+from regard.models.bert import BertConfig
 from regard.models.symbols import LanguageConfig
 from regard.models.transformer import Transformer, TransformerConfig
 
@@ -41,35 +43,78 @@ class Row:
 def model_cost(model: Any, *, batch: int, source: int, target: int) -> list[Row]:
     """The costs of a model for a batch of pairs, with `source` and `target` tokens each."""
     formula = FORMULAS[type(model.config)](model.config, source, target)
-    _check_room(formula, model.config, batch, target)
+    _check_room(formula, batch, target * model.config.written)
     sources = _ids(model, model.config.vocabulary, batch, source)
     targets = _ids(model, model.config.written, batch, target)
     if not _continues(model):
         targets[:, 0] = model.config.symbols.begin
-    adds = counted(model, sources, targets)
-    weights = _weights(model, sources, targets)
-    passing = _seconds(lambda: _pass(model, sources, targets))
+    passing = _Passed.over(model, sources, targets)
     reading = _seconds(lambda: _start(model, sources, targets))
     state = _start(model, sources, targets)
     begun = time.perf_counter()
     for tokens in targets.T:
         _, state = model.step(tokens, state)
     writing = time.perf_counter() - begun
-    parameters = list(model.parameters())
     return [
-        Row("parameters", "", None, sum(parameter.numel() for parameter in parameters)),
-        Row("memory of the parameters", "bytes", None, sum(parameter.nbytes for parameter in parameters)),
-        Row("multiply-adds of a pass", "", batch * formula.multiply_adds, adds),
-        Row("FLOPs a target token", "", 2 * formula.multiply_adds / target, 2 * adds / batch / target),
-        Row("attention matrices", "bytes", BYTES * batch * formula.attention_numbers, weights),
+        *_sizes(model),
+        Row("multiply-adds of a pass", "", batch * formula.multiply_adds, passing.adds),
+        Row("FLOPs a target token", "", 2 * formula.multiply_adds / target, 2 * passing.adds / batch / target),
+        Row("attention matrices", "bytes", BYTES * batch * formula.attention_numbers, passing.weights),
         Row("key-value cache, or state", "bytes", BYTES * batch * formula.state_numbers, bytes_of(state)),
         Row("  room taken for it", "bytes", None, sum(storages_of(state).values())),
-        Row("a pass over all places", "seconds", None, passing),
-        Row("arithmetic of the pass", "GFLOP/s", None, 2 * adds / passing / 1e9),
+        *passing.times,
         Row("reading the source", "seconds", None, reading),
         Row("a step of writing", "seconds", None, writing / target),
         Row("writing", "tokens/s", None, batch * target / writing),
     ]
+
+
+@torch.inference_mode()
+def reader_cost(model: Any, *, batch: int, length: int) -> list[Row]:
+    """The costs of a model that reads and does not write, for rows of `length` tokens, all of them guessed."""
+    config: BertConfig = model.config
+    formula = FORMULAS[type(config)](config, length, length)
+    _check_room(formula, batch, length * (config.vocabulary if hasattr(model, "word_logits") else config.width))
+    passing = _Passed.over(model, _ids(model, config.vocabulary, batch, length))
+    return [
+        *_sizes(model),
+        Row("multiply-adds of a pass", "", batch * formula.multiply_adds, passing.adds),
+        Row("FLOPs a token", "", 2 * formula.multiply_adds / length, 2 * passing.adds / batch / length),
+        Row("attention matrices", "bytes", BYTES * batch * formula.attention_numbers, passing.weights),
+        *passing.times,
+        Row("reading", "tokens/s", None, batch * length / passing.seconds),
+    ]
+
+
+def _sizes(model: Any) -> list[Row]:
+    parameters = list(model.parameters())
+    return [
+        Row("parameters", "", None, sum(parameter.numel() for parameter in parameters)),
+        Row("memory of the parameters", "bytes", None, sum(parameter.nbytes for parameter in parameters)),
+    ]
+
+
+@dataclass(frozen=True)
+class _Passed:
+    """What a pass over all places took."""
+
+    adds: float  # multiply-adds
+    weights: float  # bytes of the attention matrices
+    seconds: float
+
+    @classmethod
+    def over(cls, model: Any, *inputs: Tensor) -> "_Passed":
+        attention = _attention_taps(model)
+        return cls(
+            counted(model, *inputs), _watched(model, attention, *inputs), _seconds(lambda: _pass(model, *inputs))
+        )
+
+    @property
+    def times(self) -> list[Row]:
+        return [
+            Row("a pass over all places", "seconds", None, self.seconds),
+            Row("arithmetic of the pass", "GFLOP/s", None, 2 * self.adds / self.seconds / 1e9),
+        ]
 
 
 def _continues(model: Any) -> bool:
@@ -77,8 +122,9 @@ def _continues(model: Any) -> bool:
     return isinstance(model.config, LanguageConfig)
 
 
-def _pass(model: Any, sources: Tensor, targets: Tensor) -> Tensor:
-    return model(torch.cat([sources, targets], dim=1)) if _continues(model) else model(sources, targets)
+def _pass(model: Any, *inputs: Tensor) -> Any:
+    """Over source and target; or over the rows of a reader."""
+    return model(torch.cat(inputs, dim=1)) if _continues(model) else model(*inputs)
 
 
 def _start(model: Any, sources: Tensor, targets: Tensor) -> Any:
@@ -86,11 +132,11 @@ def _start(model: Any, sources: Tensor, targets: Tensor) -> Any:
     return model.start(torch.cat([sources, targets[:, :1]], dim=1).tolist() if _continues(model) else sources)
 
 
-def _check_room(formula: Formula, config: Any, batch: int, target: int) -> None:
-    needed = BYTES * batch * (formula.attention_numbers + formula.state_numbers + target * config.written)
+def _check_room(formula: Formula, batch: int, outputs: int) -> None:
+    needed = BYTES * batch * (formula.attention_numbers + formula.state_numbers + outputs)
     if needed > LARGEST:
         raise InputError(
-            f"attention matrices, cache and logits of this batch would take {needed / 1e9:,.0f} GB, "
+            f"attention matrices, state and outputs of this batch would take {needed / 1e9:,.0f} GB, "
             f"measured is up to {LARGEST / 1e9:.0f}; give a smaller batch or shorter lengths"
         )
 
@@ -105,7 +151,7 @@ def _ids(model: Any, vocabulary: int, batch: int, length: int) -> Tensor:
     return random_words(vocabulary, model.config.symbols, batch * length).view(batch, length)
 
 
-def counted(model: Any, source: Tensor, target: Tensor) -> float:
+def counted(model: Any, *inputs: Tensor) -> float:
     """Multiply-adds of all matrix products of a pass, with attention written out so that its products are seen."""
     counter = FlopCounterMode(display=False)
     attention = _attention_taps(model)
@@ -113,27 +159,23 @@ def counted(model: Any, source: Tensor, target: Tensor) -> float:
     for parameter in learning:  # a module may give out a view of one, and the counter would look for its history
         parameter.requires_grad_(False)
     with counter:
-        _watched(model, attention, source, target)
+        _watched(model, attention, *inputs)
     for parameter in learning:
         parameter.requires_grad_(True)
     return counter.get_total_flops() / 2
-
-
-def _weights(model: Any, source: Tensor, target: Tensor) -> float:
-    return _watched(model, _attention_taps(model), source, target)
 
 
 def _attention_taps(model: Any) -> list[str]:
     return [path for path in taps(model) if path.endswith("weights")]
 
 
-def _watched(model: Any, attention: list[str], source: Tensor, target: Tensor) -> float:
+def _watched(model: Any, attention: list[str], *inputs: Tensor) -> float:
     """Run with these taps watched; the bytes of what came by."""
     if not attention:
-        _pass(model, source, target)
+        _pass(model, *inputs)
         return 0.0
     with watch(model, *attention) as seen:
-        _pass(model, source, target)
+        _pass(model, *inputs)
     return float(sum(value.nbytes for values in seen.values() for value in values))
 
 
@@ -174,6 +216,6 @@ def pairings(lengths: tuple[tuple[int, int], ...] = ((16, 16), (64, 16), (16, 64
     model = Transformer(TransformerConfig(vocabulary=16, width=8, heads=1, layers=1, feed_forward=8)).eval()
     found = []
     for n, m in lengths:
-        counted_bytes = _weights(model, _ids(model, 16, 1, n), _ids(model, 16, 1, m))
+        counted_bytes = _watched(model, _attention_taps(model), _ids(model, 16, 1, n), _ids(model, 16, 1, m))
         found.append(Pairing(n, m, n * n + m * m + n * m, int(counted_bytes) // BYTES))
     return found

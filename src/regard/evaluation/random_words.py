@@ -7,7 +7,8 @@ from torch import Tensor
 
 
 def random_words(vocabulary: int, symbols: Any, count: int) -> Tensor:
-    """`count` ids, drawn evenly, with no padding, begin or end among them."""
+    """`count` ids, drawn evenly, with no padding, begin, end or mask among them."""
     allowed = torch.ones(vocabulary)
-    allowed[[symbol for symbol in (symbols.padding, symbols.begin, symbols.end) if symbol is not None]] = 0.0
+    found = (getattr(symbols, name, None) for name in ("padding", "begin", "end", "mask"))
+    allowed[[symbol for symbol in found if symbol is not None]] = 0.0
     return torch.multinomial(allowed, count, replacement=True)

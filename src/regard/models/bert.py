@@ -28,7 +28,7 @@ from regard.layers.attention import SelfAttention
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import ACTIVATIONS, FeedForward
 from regard.layers.initializing import small_normal
-from regard.layers.linear import Linear, linear
+from regard.layers.linear import Linear
 from regard.layers.positions import LearnedPositions
 from regard.layers.tap import Tap
 from regard.models.symbols import ReaderSymbols, heads_fit
@@ -203,7 +203,7 @@ class BertPretraining(nn.Module):
 
     def word_logits(self, words: Tensor) -> Tensor:
         """(…, V) for words (…, D): those that were hidden, say, and no others."""
-        return self.head(words, self.encoder.embedding.words.weight)
+        return self.head(words, self.encoder.embedding.words)
 
     def next_logits(self, whole: Tensor) -> Tensor:
         return self.next(whole)
@@ -226,7 +226,7 @@ class BertWords(nn.Module):
         return self.encoder(ids, segments)
 
     def word_logits(self, words: Tensor) -> Tensor:
-        return self.head(words, self.encoder.embedding.words.weight)
+        return self.head(words, self.encoder.embedding.words)
 
 
 class WordHead(nn.Module):
@@ -239,8 +239,8 @@ class WordHead(nn.Module):
         self.norm = nn.LayerNorm(config.width, eps=config.epsilon)
         self.bias = nn.Parameter(torch.empty(config.vocabulary))
 
-    def forward(self, words: Tensor, table: Tensor) -> Tensor:
-        return linear(self.norm(self.activation(self.project(words))), table, self.bias)
+    def forward(self, words: Tensor, table: Embedding) -> Tensor:
+        return table.logits(self.norm(self.activation(self.project(words))), self.bias)
 
 
 class BertClassifier(nn.Module):

@@ -1,7 +1,6 @@
 """Sentence pairs made ready for a translator: read or generated, split, tokenized into the cache."""
 
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from regard.data.tokenized import TokenizedPairs
 from regard.errors import DataError
 from regard.files import write_file
 from regard.models.symbols import Symbols
-from regard.recipes.run import Prepared, Run
+from regard.recipes.built_in import sources
+from regard.recipes.run import Given, Prepared, Run
 from regard.tasks.translation import Translation
 from regard.text.tokenizer import Tokenizer
 from regard.worlds.passages import passages
@@ -26,10 +26,10 @@ SAMPLE = 2_000_000  # pairs that a tokenizer is trained on; more change nothing 
 Pairs = Iterator[tuple[str, str]]
 
 
-def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
+def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     """The translation task on the user's files, or on the built-in world when there are none."""
     settings: DataConfig = run.data  # type: ignore[assignment]
-    corpus = FileCorpus(paths, settings) if paths else WorldCorpus(settings)
+    corpus = FileCorpus(given.paths, settings) if given.paths else WorldCorpus(settings)
     vocabulary: int = run.model.vocabulary  # type: ignore[attr-defined]
     if tokenizer_file.exists():
         tokenizer = Tokenizer.load(tokenizer_file)
@@ -108,7 +108,7 @@ class WorldCorpus:
 
     def __init__(self, config: DataConfig) -> None:
         self.config = config
-        self.files = _sources("regard.worlds")
+        self.files = sources("regard.worlds")
         self.settings: dict[str, Any] = config.model_dump(include={"sentences", "heldout", "joined"})
         self.notes: list[str] = []
 
@@ -127,11 +127,3 @@ class WorldCorpus:
 
 
 Corpus = FileCorpus | WorldCorpus
-
-
-def _sources(package: str) -> list[Path]:
-    """The code of a package: a world is its content."""
-    spec = find_spec(package)
-    assert spec is not None
-    assert spec.submodule_search_locations
-    return sorted(Path(spec.submodule_search_locations[0]).glob("*.py"))

@@ -4,9 +4,12 @@ import runpy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from regard.errors import InputError, RegardError
-from regard.evaluation.laws import Continuing, Finding, Subject, check
+from regard.evaluation.laws import Finding, check
+from regard.evaluation.subjects import Continuing, Reading, Subject
+from regard.models.bert import BertConfig
 from regard.models.symbols import LanguageConfig
 from regard.running import load
 
@@ -25,8 +28,14 @@ def check_model(model: Path) -> Iterator[Finding]:
 
 
 def _from_folder(folder: Path) -> Subject:
-    found = load(folder).model
+    return subject_of(load(folder).model)
+
+
+def subject_of(found: Any) -> Subject:
+    """A model of ours under the laws of its kind."""
     config = found.config
+    if isinstance(config, BertConfig):
+        return Reading(found, vocabulary=config.vocabulary, symbols=config.symbols, sentences=config.sentences)
     if isinstance(config, LanguageConfig):
         return Continuing(found, vocabulary=config.vocabulary, symbols=config.symbols)
     return Subject(found, vocabulary=config.vocabulary, target_vocabulary=config.written, symbols=config.symbols)

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.errors import ConfigError
 from regard.evaluation.cost import Crossing, Growth, Measured, find_crossing, growth, measure
-from regard.evaluation.model_cost import Pairing, Row, model_cost, pairings
+from regard.evaluation.model_cost import Pairing, Row, model_cost, pairings, reader_cost
 from regard.inspection.curves import Curve, Panel, save_curves
+from regard.models.bert import BertConfig
 from regard.running import load
 
 SHORTEST = 32
@@ -78,6 +80,10 @@ def cost_of_model(folder: Path, *, batch: int, source: int | None = None, target
     """The costs of a model folder for a batch of pairs of these lengths: 128 each, or what its context holds."""
     model = load(folder).model
     context = getattr(model.config, "context", 2 * LENGTH)
+    if isinstance(model.config, BertConfig):
+        if target is not None:
+            raise ConfigError(f"--target {target} is of a model that writes; {folder} reads only, leave it out")
+        return reader_cost(model, batch=batch, length=source or min(LENGTH, context))
     source = source or max(1, min(LENGTH, context // 2))
     target = target or max(1, min(LENGTH, context - source))
     return model_cost(model, batch=batch, source=source, target=target)

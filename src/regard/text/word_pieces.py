@@ -161,7 +161,7 @@ class WordPieces:
     def _between_symbols(
         self, first: tokenizers.Encoding, second: tokenizers.Encoding | None, longest: int | None
     ) -> Encoded:
-        lengths = [len(first), 0 if second is None else len(second)]
+        lengths = len(first), 0 if second is None else len(second)
         kept = lengths
         if longest is not None:
             symbols = 2 if second is None else 3
@@ -217,9 +217,9 @@ def _goes_on(name: str) -> bool:
     return name.startswith(INSIDE) and name != INSIDE
 
 
-def shared_room(first: int, second: int, room: int) -> list[int]:
+def shared_room(first: int, second: int, room: int) -> tuple[int, int]:
     """How many pieces of two texts stay: the longer gives way until both are equal; an odd place is the longer's."""
     if first + second <= room:
-        return [first, second]
+        return first, second
     shorter = min(first, second, room // 2)
-    return [shorter, room - shorter] if first <= second else [room - shorter, shorter]
+    return (shorter, room - shorter) if first <= second else (room - shorter, shorter)

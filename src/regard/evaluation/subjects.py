@@ -1,0 +1,139 @@
+"""What the laws are held against: a module, and how it is called."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from regard.layers.convolution import GatedConvolution
+from regard.layers.positions import LearnedPositions, SinusoidalPositions
+from regard.layers.recurrent import Recurrence
+
+
+class Subject:
+    """A model under the laws: reads a source, writes a target. Override what your module does differently."""
+
+    def __init__(
+        self, module: nn.Module, *, vocabulary: int, symbols: Any, target_vocabulary: int | None = None
+    ) -> None:
+        self.module = module
+        self.vocabulary = vocabulary
+        self.target_vocabulary = target_vocabulary or vocabulary
+        self.symbols = symbols
+        self.config = SimpleNamespace(symbols=symbols)  # as `generate` wants it
+
+    def logits(self, source: Tensor, target: Tensor) -> Tensor:
+        """Logits (B, T, V) for source (B, S), padded at the end, and target (B, T), which begins with `begin`."""
+        return self.module(source, target)
+
+    def outputs(self, source: Tensor, target: Tensor) -> list[Tensor]:
+        """All that is compared, (B, places, …) each; -inf where there is nothing to compare."""
+        return [self.logits(source, target)]
+
+    def reordered(self, outputs: list[Tensor], order: Tensor) -> list[Tensor]:
+        """The outputs as they must come when the words of the source stand in another order: the target's stay."""
+        return outputs
+
+    def start(self, source: Tensor) -> Any:
+        return self._own("start")(source)
+
+    def step(self, tokens: Tensor, state: Any) -> Any:
+        return self._own("step")(tokens, state)
+
+    @property
+    def positions(self) -> list[nn.Module]:
+        """The parts whose output says where a word stands; with all of them at zero, a source is a set."""
+        kinds = (SinusoidalPositions, LearnedPositions)
+        return [module for module in self.module.modules() if isinstance(module, kinds)]
+
+    @property
+    def ordered(self) -> bool:
+        """It knows the order of words without positions, by recurrence or convolution."""
+        return any(isinstance(module, (Recurrence, GatedConvolution)) for module in self.module.modules())
+
+    def _own(self, name: str) -> Callable[..., Any]:
+        if not hasattr(self.module, name):
+            raise Missing(f"it has no `{name}`")
+        return getattr(self.module, name)
+
+
+class Continuing(Subject):
+    """A language model under the laws: the source is a prompt, the target the text behind it.
+
+    Padding and the end of a source are no ids of the model: they are taken away before it sees a row.
+    """
+
+    def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any) -> None:
+        begin = symbols.end if symbols.begin is None else symbols.begin
+        super().__init__(module, vocabulary=vocabulary, symbols=SimpleNamespace(padding=-1, begin=begin or 0, end=-2))
+        self.config = SimpleNamespace(symbols=symbols)
+
+    @property
+    def ordered(self) -> bool:
+        """What may be seen grows from word to word, and so tells the order."""
+        return True
+
+    def logits(self, source: Tensor, target: Tensor) -> Tensor:
+        rows = [[*prompt, *text] for prompt, text in zip(self._prompts(source), target.tolist(), strict=True)]
+        ids = torch.full((len(rows), max(map(len, rows))), self.symbols.padding)
+        for line, row in zip(ids, rows, strict=True):
+            line[len(line) - len(row) :] = torch.tensor(row)
+        segments = (ids != self.symbols.padding).long()
+        return self.module(ids * segments, segments)[:, -target.shape[1] :]
+
+    def start(self, source: Tensor) -> Any:
+        """The begin symbol, which every target has first, is the last of the prompt."""
+        return self._own("start")([[*prompt, self.symbols.begin] for prompt in self._prompts(source)])
+
+    def _prompts(self, source: Tensor) -> list[list[int]]:
+        return [[word for word in row if word >= 0] for row in source.tolist()]
+
+
+class Reading(Subject):
+    """A model that reads both ways and does not write: the source is a row, and all it says of it is compared.
+
+    Override `read` for a module of your own. There are no targets, and no logits of what comes next.
+    """
+
+    def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any, sentences: int = 1) -> None:
+        super().__init__(module, vocabulary=vocabulary, symbols=symbols)
+        self.sentences = sentences
+
+    def read(self, ids: Tensor, segments: Tensor) -> list[Tensor]:
+        """What it says of ids (B, T), padded at the end: of the words, (B, T, …), and of the row, (B, …)."""
+        found = self.module(ids, segments)
+        return [one for one in (found if isinstance(found, tuple) else [found]) if one is not None]
+
+    def outputs(self, source: Tensor, target: Tensor) -> list[Tensor]:
+        """Of the words behind `begin`, but for padding, and of the row, as if it were one place."""
+        # The sentence of a word is told by its id: so it moves with the word.
+        return self.said(source, source % self.sentences)
+
+    def said(self, source: Tensor, segments: Tensor) -> list[Tensor]:
+        """The same, with the sentence of each word given."""
+        ids, segments = pad(source, (1, 0), value=self.symbols.begin), pad(segments, (1, 0))
+        padding = (ids == self.symbols.padding)[:, :, None]
+        return [
+            one.masked_fill(padding, -torch.inf) if one.dim() == 3 else one[:, None] for one in self.read(ids, segments)
+        ]
+
+    def reordered(self, outputs: list[Tensor], order: Tensor) -> list[Tensor]:
+        """What is said of a word goes where the word goes; what is said of the row stays."""
+        places = pad(order + 1, (1, 0))
+        return [one[:, places] if one.shape[1] == len(places) else one for one in outputs]
+
+    def logits(self, source: Tensor, target: Tensor) -> Tensor:
+        raise Missing(READS)
+
+    def start(self, source: Tensor) -> Any:
+        raise Missing(READS)
+
+
+READS = "it reads, and does not write"
+
+
+class Missing(Exception):  # noqa: N818 - not an error: the law does not apply
+    """What a law needs and the subject does not have."""

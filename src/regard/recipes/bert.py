@@ -1,0 +1,80 @@
+"""BERT on any text of yours, by hidden words and the next sentence; without any, on the built-in stories.
+
+    regard train bert corpus.txt -o runs/bert
+    regard train bert -o runs/stories
+    regard run runs/stories "the cat did not cross the road because it was too [MASK] ."
+    regard train classifier reviews.csv --from runs/bert -o runs/sentiment
+
+Text is documents with a blank line between them, a sentence a line, or running prose. One document alone has no other
+to take a false next sentence from: task.next_sentence=false learns from hidden words alone.
+"""
+
+from regard.models.bert import BertPretrainingConfig
+from regard.recipes.masked_text import EXAMPLE, WITHOUT_DATA, MaskedDataConfig, begun, prepare
+from regard.recipes.run import Given, Recipe, Run
+from regard.tasks.masked_language import MaskedLanguageConfig
+from regard.training.loop import TrainingConfig
+
+
+def settings(given: Given) -> Run:
+    if given.start:
+        return _from_there(given)
+    return _on_text() if given.paths else _on_stories()
+
+
+def _on_stories() -> Run:
+    return Run(
+        model=BertPretrainingConfig(vocabulary=1024, context=128, width=128, heads=4, layers=4, dropout=0.0),
+        task=MaskedLanguageConfig(),
+        data=MaskedDataConfig(),
+        training=TrainingConfig(
+            steps=1200,
+            batch_tokens=4096,
+            optimizer="muon",
+            learning_rate=6e-3,
+            warmup=100,
+            schedule="linear",
+            evaluate_every=400,
+            checkpoint_every=400,
+        ),
+    )
+
+
+def _on_text() -> Run:
+    return Run(
+        model=BertPretrainingConfig(vocabulary=8192, context=128, width=256, heads=4, layers=4),
+        task=MaskedLanguageConfig(),
+        data=MaskedDataConfig(),
+        training=TrainingConfig(
+            steps=20_000,
+            batch_tokens=4096,
+            optimizer="muon",
+            learning_rate=4e-3,
+            warmup=200,
+            schedule="linear",
+            evaluate_every=1000,
+            checkpoint_every=1000,
+        ),
+    )
+
+
+def _from_there(given: Given) -> Run:
+    """What was learned before changes slowly."""
+    config = begun(given)
+    return Run(
+        model=config,
+        task=MaskedLanguageConfig(next_sentence=isinstance(config, BertPretrainingConfig)),
+        data=MaskedDataConfig(),
+        training=TrainingConfig(
+            steps=1000,
+            batch_tokens=2048,
+            learning_rate=1e-4,
+            warmup=50,
+            schedule="linear",
+            evaluate_every=200,
+            checkpoint_every=200,
+        ),
+    )
+
+
+RECIPE = Recipe("bert", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA, starts=True)

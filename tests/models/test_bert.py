@@ -1,0 +1,213 @@
+"""BERT: the published sizes, the equations of its parts, and what it refuses."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from regard.errors import ConfigError, InputError
+from regard.layers.attention import SelfAttention
+from regard.models import build
+from regard.models.bert import (
+    SIZES,
+    Bert,
+    BertClassifier,
+    BertClassifierConfig,
+    BertConfig,
+    BertPretraining,
+    BertPretrainingConfig,
+    BertTaggerConfig,
+    BertWords,
+    BertWordsConfig,
+)
+from tests.contracts.examples import Example
+
+FACTS = {"vocabulary": 40, "context": 8, "width": 24, "heads": 3, "layers": 2}
+FACTS |= {"symbols": {"padding": 0, "begin": 1, "end": 2, "mask": 3}}
+TINY = BertConfig(**FACTS)
+
+
+def count(config):
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in build(config).parameters())
+
+
+def loud(config):
+    return Example(config).loud_model()
+
+
+@pytest.fixture
+def ids():
+    return torch.randint(4, 40, (3, 6), generator=torch.Generator().manual_seed(1))
+
+
+def test_the_sizes_have_the_published_parameters():
+    assert {size: count(config) for size, config in SIZES.items()} == {
+        "tiny": 4_385_920,
+        "mini": 11_170_560,
+        "small": 28_763_648,
+        "medium": 41_373_184,
+        "base": 109_482_240,
+        "large": 335_141_888,
+    }
+
+
+def test_the_count_by_hand_and_what_each_head_adds():
+    width, vocabulary = 768, 30_522
+    tables = (vocabulary + 512 + 2) * width
+    layer, norm = width * width + width, 2 * width
+    block = 4 * layer + (8 * width * width + 5 * width) + 2 * norm
+    encoder = tables + norm + 12 * block
+    assert count(BertConfig(pooler=False)) == encoder
+    assert count(BertConfig()) == encoder + layer
+    words = layer + norm + vocabulary  # the table is shared
+    assert count(BertWordsConfig()) == encoder + words
+    assert count(BertPretrainingConfig()) == encoder + layer + words + 2 * width + 2 == 110_106_428
+    assert count(BertClassifierConfig(labels=("a", "b", "c"))) == encoder + layer + 3 * (width + 1)
+    assert count(BertClassifierConfig()) == encoder + layer + width + 1
+    assert count(BertTaggerConfig(labels=("O", "B"))) == encoder + 2 * (width + 1)
+
+
+def layer_norm(words, norm, epsilon):
+    """γ (x - mean) / √(variance + ε) + β, over the numbers of each word."""
+    centered = words - words.mean(-1, keepdim=True)
+    return norm.weight * centered / (centered.square().mean(-1, keepdim=True) + epsilon).sqrt() + norm.bias
+
+
+def gelu(x):
+    """x Φ(x), Φ the share of a normal distribution below x."""
+    return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))
+
+
+def affine(words, layer):
+    return words @ layer.weight.T + layer.bias
+
+
+def block_by_hand(block, words, real, heads):
+    """softmax(Q Kᵀ / √K) V a head, side by side, projected; added; normed; then two layers with GELU, the same way."""
+    attended = torch.zeros_like(words)
+    width = words.shape[-1] // heads
+    matrices = block.attention.project.weight.chunk(3)
+    biases = block.attention.project.bias.chunk(3)
+    query, key, value = (words @ matrix.T + bias for matrix, bias in zip(matrices, biases, strict=True))
+    for head in range(heads):
+        mine = slice(head * width, (head + 1) * width)
+        scores = query[..., mine] @ key[..., mine].transpose(1, 2) / math.sqrt(width)
+        exponents = scores.exp() * real[:, None, :]
+        attended[..., mine] = exponents / exponents.sum(-1, keepdim=True) @ value[..., mine]
+    words = layer_norm(words + affine(attended, block.attention.output), block.norm_attention, 1e-12)
+    inner = gelu(affine(words, block.feed_forward.expand))
+    return layer_norm(words + affine(inner, block.feed_forward.contract), block.norm_feed_forward, 1e-12)
+
+
+@torch.no_grad()
+def test_the_encoder_is_the_lectures_formulas(ids):
+    model = loud(TINY)
+    ids[1, 4:] = 0
+    segments = torch.tensor([[0, 0, 0, 1, 1, 1]]).repeat(3, 1)
+    table = model.embedding
+    words = table.words.weight[ids] + table.positions.table[:6] + table.sentences.weight[segments]
+    words = layer_norm(words, table.norm, 1e-12)
+    for block in model.blocks:
+        expected = block_by_hand(block, words, ids != 0, heads=3)
+        assert_close(block(words, (ids != 0)[:, None, None]), expected, atol=1e-5, rtol=1e-4)
+        words = expected
+    found = model(ids, segments)
+    assert_close(found.words, words, atol=1e-5, rtol=1e-4)
+    assert_close(found.whole, torch.tanh(affine(words[:, 0], model.pooler)), atol=1e-5, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_the_word_head_is_one_more_layer_and_the_table_again(ids):
+    for config, kind in ((BertPretrainingConfig(**FACTS), BertPretraining), (BertWordsConfig(**FACTS), BertWords)):
+        model = loud(config)
+        assert type(model) is kind
+        words = model.read(ids).words
+        hidden = layer_norm(gelu(affine(words, model.head.project)), model.head.norm, 1e-12)
+        wanted = hidden @ model.encoder.embedding.words.weight.T + model.head.bias
+        found = model(ids)
+        assert_close(found if kind is BertWords else found.words, wanted, atol=1e-5, rtol=1e-4)
+        some = torch.tensor([[True, False, False, True, False, True]]).expand(3, -1)
+        assert_close(model.word_logits(words[some]), wanted[some], atol=1e-5, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_pretraining_gives_words_and_next_by_name(ids):
+    model = loud(BertPretrainingConfig(**FACTS))
+    found = model(ids)
+    assert found._fields == ("words", "next")
+    assert (found.words.shape, found.next.shape) == ((3, 6, 40), (3, 2))
+    assert_close(found.next, affine(model.read(ids).whole, model.next))
+
+
+@torch.no_grad()
+def test_a_class_is_told_from_the_whole_row_and_tags_from_each_word(ids):
+    classifier, tagger = loud(BertClassifierConfig(**FACTS, labels=("a", "b"))), loud(BertTaggerConfig(**FACTS))
+    assert isinstance(classifier, BertClassifier)
+    assert_close(classifier(ids), affine(classifier.read(ids).whole, classifier.head))
+    assert_close(tagger(ids), affine(tagger.read(ids).words, tagger.head))
+    assert tagger.read(ids).whole is None
+
+
+def test_a_fresh_model_finds_all_words_about_as_likely():
+    config = FACTS | {"vocabulary": 1000, "context": 64, "width": 64, "heads": 4}
+    model = build(BertWordsConfig(**config)).eval()
+    ids = torch.randint(4, 1000, (8, 64))
+    loss = nn.functional.cross_entropy(model(ids).flatten(0, 1), ids.flatten())
+    assert loss.item() == pytest.approx(math.log(1000), abs=0.2)
+
+
+def test_matrices_start_small_biases_at_zero_norms_at_one():
+    for config in (BertPretrainingConfig(**FACTS | {"width": 96}), BertClassifierConfig(**FACTS | {"width": 96})):
+        for name, parameter in build(config).named_parameters():
+            if name.endswith("bias"):
+                assert not parameter.any(), name
+            elif "norm" in name:
+                assert (parameter == 1).all(), name
+            else:
+                share = 4 / math.sqrt(2 * parameter.numel())
+                assert parameter.std().item() == pytest.approx(0.02, rel=max(0.02, share)), name
+
+
+def test_dropout_stands_on_the_embedding_every_sublayer_and_before_a_class(ids):
+    for config, heads in ((TINY, 0), (BertClassifierConfig(**FACTS), 1), (BertTaggerConfig(**FACTS), 1)):
+        model, calls = build(config).train(), []
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):
+                module.register_forward_hook(lambda *_, calls=calls: calls.append(1))
+        model(ids)
+        assert len(calls) == 1 + 2 * 2 + heads
+
+
+def test_no_attention_is_causal():
+    attention = [module for module in Bert(TINY).modules() if isinstance(module, SelfAttention)]
+    assert [module.causal for module in attention] == [False, False]
+
+
+@pytest.mark.parametrize("kind", [BertConfig, BertPretrainingConfig, BertWordsConfig, BertClassifierConfig])
+def test_more_tokens_than_the_context_are_refused(kind):
+    model = build(kind(**FACTS)).eval()
+    model(torch.full((1, 8), 5))
+    with pytest.raises(InputError, match=r"^9 tokens, but this model learned positions for 8; shorten the input$"):
+        model(torch.full((1, 9), 5))
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1, 6), (6,)])
+def test_segments_of_another_shape_are_refused(ids, shape):
+    with pytest.raises(InputError) as refused:
+        Bert(TINY)(ids, torch.zeros(shape, dtype=torch.long))
+    assert str(refused.value) == f"segments are {shape}, wanted the shape of ids, (3, 6)"
+
+
+def test_a_width_that_does_not_divide_is_refused_with_one_that_does():
+    with pytest.raises(ConfigError, match=r"^model.width=30 does not divide into model.heads=4; try model.width=28$"):
+        BertConfig(width=30, heads=4)
+
+
+@pytest.mark.parametrize("name", ["padding", "begin", "end", "mask"])
+def test_symbols_must_be_ids(name):
+    symbols = FACTS["symbols"] | {name: 40}
+    with pytest.raises(ConfigError, match=f"^model.symbols.{name}=40, but there are only 40 ids$"):
+        BertConfig(**FACTS | {"symbols": symbols})
