@@ -48,9 +48,9 @@ def analogy(vectors: Vectors, a: str, b: str, c: str, count: int = 10) -> list[N
     All vectors have length 1 here; so the distance is of such vectors too.
     """
     places = [_place(vectors, word) for word in (a, b, c)]
-    units = Vectors(vectors.words, _units(vectors.matrix))
-    first, second, third = units.matrix[places]
-    return _nearest(units, second - first + third, count, "cosine", leaving=set(places))
+    even = Vectors(vectors.words, units(vectors.matrix))
+    first, second, third = even.matrix[places]
+    return _nearest(even, second - first + third, count, "cosine", leaving=set(places))
 
 
 def compare(vectors: Vectors, one: str, other: str) -> Neighbor:
@@ -67,8 +67,8 @@ def shared(one: Vectors, other: Vectors, most: int = 2000) -> Agreement:
     pairs = np.triu_indices(len(words), 1)
     cosines = []
     for vectors in (one, other):
-        units = _units(vectors.matrix[[vectors.places[word] for word in words]])
-        cosines.append((units @ units.T)[pairs].astype(np.float64))
+        found = units(vectors.matrix[[vectors.places[word] for word in words]])
+        cosines.append((found @ found.T)[pairs].astype(np.float64))
     if min(np.ptp(each) for each in cosines) == 0:
         raise InputError(f"the {len(words)} shared words are all equally far apart in one of the sets: nothing to compare")
     return Agreement(len(words), float(np.corrcoef(*cosines)[0, 1]))
@@ -115,7 +115,7 @@ def _nearness(vector: np.ndarray, rows: np.ndarray) -> list[tuple[float, float]]
 
 def _cosines(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
     lengths = _lengths(matrix)
-    return np.clip(matrix @ _units(vector[None])[0] / np.where(lengths > 0, lengths, 1.0), -1.0, 1.0)
+    return np.clip(matrix @ units(vector[None])[0] / np.where(lengths > 0, lengths, 1.0), -1.0, 1.0)
 
 
 def _distances(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
@@ -123,7 +123,7 @@ def _distances(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return np.concatenate([_lengths(block - vector) for block in blocks] or [np.zeros(0)])
 
 
-def _units(matrix: np.ndarray) -> np.ndarray:
+def units(matrix: np.ndarray) -> np.ndarray:
     """The rows at length 1; zeros stay zeros."""
     lengths = _lengths(matrix)[:, None]
     return (matrix / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
