@@ -98,7 +98,9 @@ def test_a_turned_and_stretched_table_agrees_with_itself():
     vectors = randomly(1)
     turned = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))[0].astype(np.float32)
     order = np.random.default_rng(3).permutation(30)
-    other = Vectors([f"w{n}" for n in order] + ["only here"], np.vstack([7 * vectors.matrix[order] @ turned, np.ones(5)]))
+    other = Vectors(
+        [f"w{n}" for n in order] + ["only here"], np.vstack([7 * vectors.matrix[order] @ turned, np.ones(5)])
+    )
     found = shared(vectors, other)
     assert found.words == 30
     assert found.correlation == pytest.approx(1, abs=1e-5)

@@ -83,9 +83,7 @@ def words(
         _save_map(map_, vectors, asked, found, method, by)
 
 
-def _check(
-    asked: list[str], analogy: bool, by: str, method: str, map_: Path | None, other: Path | None
-) -> None:
+def _check(asked: list[str], analogy: bool, by: str, method: str, map_: Path | None, other: Path | None) -> None:
     if by not in BY:
         raise InputError(f"--by {by}: wanted {' or '.join(BY)}")
     if method not in METHODS:
@@ -97,7 +95,9 @@ def _check(
     if analogy and other is not None:
         raise InputError("--analogy and --with are two questions; ask one")
     if not asked and (map_ is None or other is not None):
-        raise InputError("no words to look at; give some: regard words MODEL boy bread, or all on a map: --map all.html")
+        raise InputError(
+            "no words to look at; give some: regard words MODEL boy bread, or all on a map: --map all.html"
+        )
 
 
 def _open(source: Path, most: int | None) -> "Vectors":

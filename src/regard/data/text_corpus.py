@@ -28,6 +28,7 @@ class TextDataConfig(Facts):
     )
     evaluated: int = Field(500_000, ge=2, description="held-out tokens that an evaluation in training looks at")
     apart: bool = Field(False, description="attention stays inside each document of a window")
+    vectors: Path | None = Field(None, description="word vectors that the table of words begins with: glove.txt")
 
 
 class TextCorpus:

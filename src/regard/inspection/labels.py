@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 DOT = 5.0  # the radius that a point keeps free
-RINGS = (0.0, 12.0, 24.0, 38.0, 54.0, 72.0)  # how far from the nearest place a label may go
-WAYS = 16  # directions of the far rings
+RINGS = (0.0, 12.0, 24.0, 38.0, 54.0, 72.0, 92.0, 116.0, 144.0)  # how far from the nearest place a label may go
+WAYS = 24  # directions of the far rings
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -39,16 +39,22 @@ def place_labels(
     found = []
     for own, number in enumerate(chosen):
         x, y = map(float, points[number])
-        others = taken[:own] + taken[own + 1 :]
+        here = np.array(taken)
+        others = np.delete(here, own, axis=0)  # the line of a label begins at its own point
         for label in _places(number, x, y, text_width(words[number], size), size):
-            line = _along(x, y, label) if label.away else []
-            if _inside(label.box, frame) and not any(
-                _overlap(one, other) for one in [label.box, *line] for other in others
-            ):
+            line = _along(x, y, label)
+            clash = overlap(np.array([label.box]), here).any() or (line and overlap(np.array(line), others).any())
+            if _inside(label.box, frame) and not clash:
                 taken += [label.box, *line]
                 found.append(label)
                 break
     return found
+
+
+def overlap(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which of the boxes (M, 4) lies on which of the others (N, 4): (M, N)."""
+    one, other = boxes[:, None], others[None]
+    return ((one[..., :2] < other[..., 2:]) & (other[..., :2] < one[..., 2:])).all(-1)
 
 
 def text_width(text: str, size: float) -> float:
@@ -66,7 +72,8 @@ def _places(number: int, x: float, y: float, wide: float, size: float) -> Iterat
             at, middle = x + across * (gap + ring), y + down * (gap + ring)
             if abs(across) < 0.3:  # above or below, and no part of it beside the point
                 middle += math.copysign(half, down)
-                yield Label(number, at, middle, "center", (at - wide / 2, middle - half, at + wide / 2, middle + half), ring > 0)
+                box = (at - wide / 2, middle - half, at + wide / 2, middle + half)
+                yield Label(number, at, middle, "center", box, ring > 0)
             elif across > 0:
                 yield Label(number, at, middle, "left", (at, middle - half, at + wide, middle + half), ring > 0)
             else:
@@ -80,7 +87,9 @@ def line_end(x: float, y: float, label: Label) -> tuple[float, float]:
 
 
 def _along(x: float, y: float, label: Label) -> list[Box]:
-    """The line as small boxes, so that nothing else comes to lie on it."""
+    """The line, if there is one, as small boxes: it should cross nothing, and nothing else come to lie on it."""
+    if not label.away:
+        return []
     to = line_end(x, y, label)
     middles = [(x + (to[0] - x) * part, y + (to[1] - y) * part) for part in (0.35, 0.6, 0.85)]
     return [(across - 1, down - 1, across + 1, down + 1) for across, down in middles]
@@ -88,7 +97,3 @@ def _along(x: float, y: float, label: Label) -> list[Box]:
 
 def _inside(box: Box, frame: tuple[float, float]) -> bool:
     return box[0] >= 0 and box[1] >= 0 and box[2] <= frame[0] and box[3] <= frame[1]
-
-
-def _overlap(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

@@ -102,7 +102,6 @@ def lay_out(words: Sequence[str], points: np.ndarray, highlighted: Collection[st
 def _save_picture(path: Path, drawn: Layout, title: str) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure  # half a second that only pictures need
-    from matplotlib.patheffects import withStroke
 
     figure = Figure(figsize=(FRAME[0] / 100, FRAME[1] / 100))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -121,8 +120,8 @@ def _save_picture(path: Path, drawn: Layout, title: str) -> None:
         bold = "bold" if label.point in drawn.chosen else "normal"
         style = {"ha": label.end, "va": "center_baseline", "fontsize": 0.72 * LETTERS, "weight": bold}
         # A word is a word: a dollar sign begins no formula.
-        text = axes.text(label.x, label.y, drawn.words[label.point], parse_math=False, **style)
-        text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])  # dots may lie below it
+        below = {"facecolor": "white", "alpha": 0.7, "pad": 0.4, "linewidth": 0} if many else None  # for dots there
+        axes.text(label.x, label.y, drawn.words[label.point], parse_math=False, bbox=below, **style)
     if title:
         axes.text(14, 22, title, fontsize=10, color="0.3", parse_math=False)
     with replacing(path) as file, rc_context({"svg.hashsalt": "regard", "svg.fonttype": "none"}):

@@ -70,7 +70,9 @@ def shared(one: Vectors, other: Vectors, most: int = 2000) -> Agreement:
         found = units(vectors.matrix[[vectors.places[word] for word in words]])
         cosines.append((found @ found.T)[pairs].astype(np.float64))
     if min(np.ptp(each) for each in cosines) == 0:
-        raise InputError(f"the {len(words)} shared words are all equally far apart in one of the sets: nothing to compare")
+        raise InputError(
+            f"the {len(words)} shared words are all equally far apart in one of the sets: nothing to compare"
+        )
     return Agreement(len(words), float(np.corrcoef(*cosines)[0, 1]))
 
 
@@ -91,9 +93,7 @@ def _place(vectors: Vectors, word: str) -> int:
     raise InputError(f"{word!r} is not among the {len(vectors.words):,} words; {hint}")
 
 
-def _nearest(
-    vectors: Vectors, vector: np.ndarray, count: int, by: By, leaving: Collection[int] = ()
-) -> list[Neighbor]:
+def _nearest(vectors: Vectors, vector: np.ndarray, count: int, by: By, leaving: Collection[int] = ()) -> list[Neighbor]:
     if count < 1:
         raise InputError(f"{count} neighbors; wanted 1 or more")
     if by not in ("cosine", "euclidean"):

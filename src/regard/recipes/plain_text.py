@@ -13,6 +13,7 @@ from regard.files import write_file
 from regard.huggingface.hub import find
 from regard.huggingface.language import symbols_of
 from regard.recipes.run import Prepared, Run
+from regard.recipes.starting import starting
 from regard.tasks.language_modeling import LanguageModeling
 from regard.text.plain import TextTokenizer
 
@@ -51,7 +52,7 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
             "tokens (data.evaluated); `regard evaluate` looks at all"
         )
     fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
-    return Prepared(LanguageModeling(data), fitted, notes)
+    return Prepared(LanguageModeling(data), fitted, notes, starting(settings.vectors, tokenizer))
 
 
 def make_tokenizer(name: str, corpus: TextCorpus, size: int) -> TextTokenizer:

@@ -52,6 +52,7 @@ class Prepared:
     task: Any
     model: Facts
     notes: list[str]
+    start: Callable[[nn.Module], str] | None = None  # how a new model's weights begin, if not by chance alone; says so
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ def train_recipe(recipe: Recipe, paths: Sequence[Path], assignments: Sequence[st
         kind = kind_of(prepared.model)
         seed_everything(run.training.seed, 0)
         model = build(prepared.model)
+        if prepared.start is not None:
+            yield Report(0, note=prepared.start(model))
         kept = (name for name in (TOKENIZER, TOKENIZER_CONFIG) if (path / name).is_file())
         tokenizer = {name: (path / name).read_bytes() for name in kept}
 
