@@ -95,8 +95,8 @@ def test_a_point_alone_is_labeled_on_its_right_and_at_the_edge_on_its_left():
 
 
 def test_where_there_is_no_room_there_is_no_label():
-    points = np.full((100, 2), 50.0)
-    found = place_labels(points, ["word"] * 100, range(100), frame=(100, 100), size=15)
+    points = np.full((30, 2), 50.0)
+    found = place_labels(points, ["word"] * 30, range(30), frame=(100, 100), size=15)
     assert 0 < len(found) < 10
 
 

@@ -10,7 +10,7 @@ MODEL = ".gguf"  # the one kind of model that is a file
 
 
 def open_words(source: Path, most: int | None = None) -> Vectors:
-    """The first `most` vectors of a file, or those of a model that `regard.load` opens: of its tokens that are words."""
+    """The first `most` vectors of a file, or those of a model that `regard.load` opens, of tokens that are words."""
     if source.is_file() and ending(source) != MODEL:
         return read_vectors(source, most=most)
     from regard.inspection.table import table_of
