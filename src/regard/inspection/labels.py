@@ -54,7 +54,7 @@ def place_labels(
 def overlap(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which of the boxes (M, 4) lies on which of the others (N, 4): (M, N)."""
     one, other = boxes[:, None], others[None]
-    return ((one[..., :2] < other[..., 2:]) & (other[..., :2] < one[..., 2:])).all(-1)
+    return np.all((one[..., :2] < other[..., 2:]) & (other[..., :2] < one[..., 2:]), axis=-1)
 
 
 def text_width(text: str, size: float) -> float:

@@ -7,6 +7,7 @@ PCA keeps as much of the variance as two axes can (Pearson 1901). t-SNE keeps ne
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -109,16 +110,19 @@ def _save_picture(path: Path, drawn: Layout, title: str) -> None:
     axes.set_axis_off()
     colors = [CHOSEN if number in set(drawn.chosen) else OTHER for number in range(len(drawn.words))]
     many = len(drawn.words) > LABELED
-    axes.scatter(*drawn.points.T, s=8 if many else 28, c=colors, alpha=0.5 if many else 1.0, linewidths=0)
+    axes.scatter(
+        drawn.points[:, 0], drawn.points[:, 1], s=8 if many else 28, c=colors, alpha=0.5 if many else 1.0, linewidths=0
+    )
     if many and drawn.chosen:
-        axes.scatter(*drawn.points[list(drawn.chosen)].T, s=40, c=CHOSEN, linewidths=0)
+        x, y = drawn.points[list(drawn.chosen)].T
+        axes.scatter(x, y, s=40, c=CHOSEN, linewidths=0)
     for label in drawn.labels:
         x, y = drawn.points[label.point]
         if label.away:
             to = line_end(x, y, label)
             axes.plot([x, to[0]], [y, to[1]], color="0.7", linewidth=0.8, zorder=0)
         bold = "bold" if label.point in drawn.chosen else "normal"
-        style = {"ha": label.end, "va": "center_baseline", "fontsize": 0.72 * LETTERS, "weight": bold}
+        style: dict[str, Any] = {"ha": label.end, "va": "center_baseline", "fontsize": 0.72 * LETTERS, "weight": bold}
         # A word is a word: a dollar sign begins no formula.
         below = {"facecolor": "white", "alpha": 0.7, "pad": 0.4, "linewidth": 0} if many else None  # for dots there
         axes.text(label.x, label.y, drawn.words[label.point], parse_math=False, bbox=below, **style)

@@ -25,11 +25,11 @@ def start_table(weight: Tensor, names: Sequence[str | None], vectors: Vectors) -
             f"the vectors have {vectors.width} numbers and the model's width is {weight.shape[1]}; "
             f"give model.width={vectors.width}, or vectors of that width"
         )
-    found = {row: _place(name, vectors) for row, name in enumerate(names) if name is not None}
-    rows = [row for row, place in found.items() if place is not None]
+    places = [None if name is None else _place(name, vectors) for name in names]
+    rows = [row for row, place in enumerate(places) if place is not None]
     if not rows:
         return 0
-    given = torch.from_numpy(vectors.matrix[[found[row] for row in rows]]).to(weight)
+    given = torch.from_numpy(vectors.matrix[[place for place in places if place is not None]]).to(weight)
     deviation = given.std(correction=0)
     if not deviation > 0:
         raise ConfigError(f"the vectors of the {len(rows):,} words of this model are all the same number; give others")
