@@ -17,6 +17,7 @@ from regard.models.bert import BertConfig, BertPretrainingConfig, BertWordsConfi
 from regard.models.symbols import ReaderSymbols
 from regard.recipes.built_in import sources
 from regard.recipes.run import Given, Prepared, Run
+from regard.recipes.starting import from_weights, starting
 from regard.recipes.tokenizing import kept_or_made
 from regard.tasks.masked_language import MaskedLanguage, MaskedLanguageConfig
 from regard.text.word_pieces import WordPieces
@@ -36,6 +37,7 @@ class MaskedDataConfig(TextFilesConfig):
         description="word-pieces; or ready-made: a folder, a vocab.txt or tokenizer.json, a name on the hub",
     )
     cased: bool = Field(False, description="capital letters stay; else all are made small")
+    vectors: Path | None = Field(None, description="a file of word vectors that the table of words begins with")
     stories: int = Field(50_000, ge=20, description="stories the built-in world tells when no files are given")
 
 
@@ -89,9 +91,10 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
         f"{len(data.heldout.ids):,} held out; a vocabulary of {tokenizer.size:,}",
     ]
     if given.start:
-        return Prepared(MaskedLanguage(data), config, notes, given.model.model.state_dict())
+        return Prepared(MaskedLanguage(data), config, notes, from_weights(given.model.model.state_dict()))
     symbols = ReaderSymbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end, mask=tokenizer.mask)
-    return Prepared(MaskedLanguage(data), config.fitted(vocabulary=tokenizer.size, symbols=symbols), notes)
+    fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols)
+    return Prepared(MaskedLanguage(data), fitted, notes, starting(settings.vectors, tokenizer))
 
 
 def _with_heads(config: BertConfig, given: Given, next_sentence: bool) -> BertConfig:

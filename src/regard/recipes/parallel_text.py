@@ -14,6 +14,7 @@ from regard.files import write_file
 from regard.models.symbols import Symbols
 from regard.recipes.built_in import sources
 from regard.recipes.run import Given, Prepared, Run
+from regard.recipes.starting import starting
 from regard.tasks.translation import Translation
 from regard.text.tokenizer import Tokenizer
 from regard.worlds.passages import passages
@@ -55,7 +56,8 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
         notes.append(f"the text has words for a vocabulary of {tokenizer.size:,}, not {vocabulary:,}")
     symbols = Symbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end)
     model = run.model.fitted(vocabulary=tokenizer.size, symbols=symbols, longest=_longest(data))  # type: ignore[attr-defined]
-    return Prepared(Translation(tokenizer, run.task, data), model, notes)  # type: ignore[arg-type]
+    task = Translation(tokenizer, run.task, data)  # type: ignore[arg-type]
+    return Prepared(task, model, notes, starting(settings.vectors, tokenizer))
 
 
 def _longest(data: ParallelText) -> int:
@@ -83,7 +85,7 @@ class FileCorpus:
     def __init__(self, paths: Sequence[Path], config: DataConfig) -> None:
         self.files = list(paths)
         self.config = config
-        self.settings: dict[str, Any] = config.model_dump(mode="json")
+        self.settings: dict[str, Any] = config.model_dump(mode="json", exclude={"vectors"})
         bad = BadLines()
         count = sum(1 for _ in self._read(bad))
         self.share = heldout_share(count, config.heldout)

@@ -48,8 +48,8 @@ class Classifier(Encoder):
         long = [number for number, row in enumerate(rows, 1) if row.cut]
         if long and not truncate:
             raise InputError(
-                f"text {long[0]} has {rows[long[0] - 1].cut + self.longest:,} pieces, this model reads {self.longest:,}; "
-                "shorten it, or let its end be cut"
+                f"text {long[0]} has {rows[long[0] - 1].cut + self.longest:,} pieces, this model reads "
+                f"{self.longest:,}; shorten it, or let its end be cut"
             )
         self.cut += len(long)
         if not rows:
