@@ -226,3 +226,16 @@ def test_from_files_to_batches_through_the_cache(tmp_path, monkeypatch):
     tokenizer.mask = None
     with pytest.raises(ConfigError, match="no mask symbol"):
         PieceTable.of(tokenizer)
+
+
+def test_the_same_row_is_masked_otherwise_in_another_epoch():
+    pairs = TokenizedDocuments.of([[[5 + 2 * d, 6 + 2 * d]] for d in range(40)])  # too short to be cut in two ways
+    data = text(training=pairs, next_sentence=False)
+    first, second = (batch for _, batch in take(2, data, budget=10**6))
+    hidden = [
+        {tuple(row): tuple(shown) for row, shown in zip(unmasked(batch).tolist(), batch.ids.tolist(), strict=True)}
+        for batch in (first, second)
+    ]
+    assert hidden[0].keys() == hidden[1].keys()
+    assert len(hidden[0]) == 40
+    assert hidden[0] != hidden[1]
