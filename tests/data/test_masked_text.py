@@ -109,7 +109,7 @@ def test_little_padding_and_no_batch_over_the_budget(next_sentence, budget):
     batches = [batch for _, batch in takewhile(lambda found: found[0].epoch == 0, stream)]
     positions = sum(batch.ids.numel() for batch in batches)
     padding = sum(int((batch.ids == 0).sum()) for batch in batches)
-    assert all(batch.ids.numel() <= budget for batch in batches)
+    assert budget - 48 < max(batch.ids.numel() for batch in batches) <= budget, "full, but for less than a row"
     assert padding / positions < 0.1
     assert positions / len(batches) > 0.7 * budget
 
