@@ -11,6 +11,7 @@ from PIL import Image
 
 from regard.errors import DataError, PictureError
 from regard.images import decoding
+from regard.images.containers import bare_jpeg, bare_png
 from regard.images.decoding import read_picture
 from tests.images import making
 
@@ -72,8 +73,18 @@ def test_sixteen_bits_keep_their_upper_eight():
 
 
 def test_a_color_key_of_sixteen_bits_is_let_go():
-    head, key = making.header(1, 1, 16, 0), making.chunk(b"tRNS", b"\x12\x34")
-    assert pixels(making.png(head, key, rows=b"\0\x12\x34")).tolist() == [[[0x12] * 3]]
+    """Read as one of eight bits it would hide another color."""
+    head, key = making.header(1, 1, 16, 2), making.chunk(b"tRNS", b"\0\x12\0\0\0\0")
+    assert pixels(making.png(head, key, rows=b"\0\x12\x34\0\0\0\0")).tolist() == [[[0x12, 0, 0]]]
+
+
+def test_nothing_but_the_picture_reaches_the_decoder():
+    photo = making.saved(
+        making.gradient(), "JPEG", exif=b"Exif\0\0" + making.exif(6), comment=b"words", icc_profile=b"p" * 99
+    )
+    assert bare_jpeg(photo).orientation == 6
+    assert bare_jpeg(photo).data == making.saved(making.gradient(), "JPEG")
+    assert bare_png(making.text_bomb()).data == making.saved(making.gradient())
 
 
 def test_what_is_transparent_lies_on_white():

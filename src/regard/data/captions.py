@@ -222,7 +222,7 @@ def _inside(name: object) -> str:
     if found := CONTROL.search(name):
         raise _BadRowError("control character", f"U+{ord(found[0]):04X} in the name of the picture")
     path, windows = PurePosixPath(name.strip()), PureWindowsPath(name.strip())
-    if path.is_absolute() or windows.anchor or ".." in windows.parts:  # which has the parts of both
+    if windows.anchor or ".." in windows.parts:  # Windows parts at both slashes, so this is both systems' rule
         raise _BadRowError("outside", f"{name[:200]!r} leads out of the folder; wanted a name inside it")
     return path.as_posix()
 
