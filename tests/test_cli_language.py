@@ -63,6 +63,40 @@ def test_the_loss_falls_and_its_measures_are_the_same_in_other_units(novel):
         assert line["heldout_perplexity"] == pytest.approx(math.exp(line["heldout_loss"]))
 
 
+def test_train_goes_on_from_a_model_that_is_there(here, novel, story, tmp_path):
+    """Its words, its sizes and its weights: one tiny step from them, the loss is what it was."""
+    one = ["training.steps=1", "training.learning_rate=1e-9", "--json"]
+    done = here("train", "gpt", story, "--from", novel, "-o", tmp_path / "on", *one)
+    assert done.returncode == 0, done.stderr
+    before = strict_json(here("evaluate", novel, "--json").stdout)["loss"]
+    assert strict_json(done.stdout)["heldout"]["loss"] == pytest.approx(before, rel=1e-3)
+    assert (tmp_path / "on" / "tokenizer.json").read_bytes() == (novel / "tokenizer.json").read_bytes()
+    done = here("train", "gpt", story, "--from", novel, "-o", tmp_path / "wider", "model.width=64")
+    assert (done.returncode, "leave model.* settings" in last_line(done)) == (2, True)
+
+
+def test_what_cannot_be_begun_from_is_said(here, novel, story, trained, tmp_path):
+    done = here("train", "gpt", story, "--from", trained, "-o", tmp_path / "a")
+    assert (done.returncode, "wanted a language model" in last_line(done)) == (2, True)
+    done = here("train", "translator", "--from", trained, "-o", tmp_path / "b")
+    assert (done.returncode, "begins from nothing" in last_line(done)) == (2, True)
+    done = here("train", "gpt", story, "--seeds", 2, "training.seed=4", "-o", tmp_path / "c")
+    assert (done.returncode, "leave training.seed out" in last_line(done)) == (2, True)
+
+
+def test_several_seeds_give_mean_and_deviation(here, story, tiny_text, tmp_path):
+    settings = [*tiny_text, "model.vocabulary=300", "training.steps=3"]
+    done = here("train", "gpt", story, "--seeds", 2, "-o", tmp_path / "two", "--json", *settings)
+    assert done.returncode == 0, done.stderr
+    found = strict_json(done.stdout)["scores"]
+    alone = [
+        strict_json(here("evaluate", tmp_path / "two" / f"seed-{seed}", "--json").stdout)["loss"] for seed in (1, 2)
+    ]
+    assert alone[0] != alone[1]
+    assert found["loss"] == pytest.approx(sum(alone) / 2)
+    assert found["deviation"]["loss"] == pytest.approx(abs(alone[0] - alone[1]) / math.sqrt(2))
+
+
 # ------------------------------------------------ run
 
 

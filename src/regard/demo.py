@@ -9,12 +9,11 @@ from typing import Any
 from rich.console import Console
 
 from regard import recipes, runtime
-from regard.config import override
 from regard.errors import TrainingError
 from regard.generation import Beam
 from regard.inspection.pictures import save_heat_map, terminal_heat_map
 from regard.progress import follow
-from regard.recipes.run import train_recipe
+from regard.recipes.run import Given, train_recipe
 from regard.running import load
 from regard.running.scoring import score_folders
 from regard.worlds.sentences import sentences
@@ -31,9 +30,8 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
     runtime.prepare()
     recipe = recipes.find("translator")
     assignments = [f"training.minutes={MINUTES}", *assignments]
-    steps = override(recipe.settings([]), assignments).training.steps
     sys.stderr.write("Training an English→Spanish Transformer on sentences made by a grammar.\n")
-    last = follow(train_recipe(recipe, [], assignments, folder), steps)
+    last = follow(train_recipe(recipe, Given(), assignments, folder))
     if last.stopped:
         sys.stderr.write(f"stopped at step {last.step} and saved; `regard demo` goes on from there\n")
         raise KeyboardInterrupt

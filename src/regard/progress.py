@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from regard.training.loop import Report
 
 
-def follow(reports: "Iterable[Report]", steps: int) -> "Report":
+def follow(reports: "Iterable[Report]") -> "Report":
     """Draw the reports as they come; gives the last one, with the newest held-out scores."""
     console = Console(stderr=True)
     bar = Progress(
@@ -24,16 +24,16 @@ def follow(reports: "Iterable[Report]", steps: int) -> "Report":
     last = None
     evaluated: dict[str, float] = {}
     with bar:
-        row = bar.add_task("", total=steps)
+        row = bar.add_task("", total=None)
         for report in reports:
             last = report
             if report.note:
                 console.print(report.note, style="dim", highlight=False, markup=False, soft_wrap=True)
             if report.loss is None:
                 continue
-            bar.update(row, completed=report.step, description=_line(report))
+            bar.update(row, completed=report.step, total=report.steps, description=_line(report))
             if report.heldout != evaluated and not console.is_terminal:
-                sys.stderr.write(f"step {report.step:,} of {steps:,}: {_line(report)}\n")
+                sys.stderr.write(f"step {report.step:,} of {report.steps:,}: {_line(report)}\n")
             evaluated = report.heldout
     assert last is not None
     return last
@@ -42,7 +42,7 @@ def follow(reports: "Iterable[Report]", steps: int) -> "Report":
 def _line(report: "Report") -> str:
     parts = [
         f"loss {report.loss:.3f}",
-        f"{report.tokens_per_second:,.0f} tokens/s",
+        f"{report.tokens_per_second:,.0f} {report.unit}/s",
         f"{_time(report.seconds_left)} left",
     ]
     if report.utilization is not None:

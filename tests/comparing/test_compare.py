@@ -11,6 +11,7 @@ import torch
 from regard.comparing.memory import SMALL, accuracy, study
 from regard.models import build
 from regard.recipes.road import RUNGS, rung
+from regard.recipes.run import Given
 
 FEW = [
     "training.steps=4",
@@ -41,7 +42,7 @@ def test_the_small_ones_are_too():
 
 def test_all_rungs_share_everything_but_the_model():
     for paths in ([], [Path("pairs.tsv")]):
-        settings = [rung(name).settings(paths) for name in RUNGS]
+        settings = [rung(name).settings(Given(paths)) for name in RUNGS]
         alike = {"optimizer": "adamw", "learning_rate": 1.0}
         assert len({repr((one.task, one.data, one.training.model_copy(update=alike))) for one in settings}) == 1
 

@@ -21,6 +21,7 @@ from regard import recipes
 from regard.cli import app
 from regard.cli.app import split
 from regard.config import override
+from regard.recipes.run import Given
 
 PAGES = sorted(Path(__file__).parents[2].glob("docs/lectures/*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -100,7 +101,7 @@ def check_commands(name: str, page: str) -> int:
                 given = commands[words[1]].make_context(words[1], words[2:]).params  # parses, runs nothing
                 if words[1] == "train":
                     paths, settings = split(given["arguments"] or [])
-                    override(recipes.find(given["recipe"]).settings(paths), settings)
+                    override(recipes.find(given["recipe"]).settings(Given(paths)), settings)
                 if words[1] == "recipes" and given["name"]:
                     recipes.find(given["name"])
             except Exception as error:

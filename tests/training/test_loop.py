@@ -12,8 +12,8 @@ from torch import nn
 
 from regard.checkpoint import encode_tensors
 from regard.data.batches import Position
-from regard.errors import FolderError, TrainingError
-from regard.training.loop import TrainingConfig, train
+from regard.errors import ConfigError, FolderError, TrainingError
+from regard.training.loop import TrainingConfig, is_over, train
 from regard.training.run_folder import RunFolder
 
 
@@ -25,6 +25,12 @@ class Batch:
 
 class Doubling:
     """Learn to double numbers; the loss of chosen steps can be spoiled."""
+
+    unit = "numbers"
+    epoch: int | None = None
+
+    def batches_an_epoch(self, *, budget, seed):
+        return self.epoch
 
     def __init__(self, spoiled=(), worse_from=None):
         self.spoiled = set(spoiled)
@@ -128,6 +134,26 @@ def test_a_run_that_is_left_and_taken_up_again_ends_the_same(folder, tmp_path, s
 
 def test_a_changed_seed_changes_the_end(folder, tmp_path):
     assert not torch.equal(weights(go(folder)[0]), weights(go(tmp_path / "other", seed=2)[0]))
+
+
+def test_epochs_say_how_many_steps_there_are(tmp_path):
+    """Three passes over data of five batches, two of them a step: eight steps, on a schedule that ends there."""
+
+    class Counted(Doubling):
+        epoch = 5
+
+    model, reports = go(tmp_path / "a", Counted(), steps=1000, epochs=3, accumulate=2, schedule="linear")
+    assert [report.steps for report in reports[:-1]] == [8] * 8
+    progress = RunFolder(tmp_path / "a").newest_progress()
+    same, _ = go(tmp_path / "b", Counted(), steps=8, accumulate=2, schedule="linear")
+    assert torch.equal(weights(model), weights(same))
+    assert is_over(progress, TrainingConfig(steps=1000, epochs=3))
+    assert not is_over(progress, TrainingConfig(steps=1000, epochs=3.5))  # the run may be lengthened
+
+
+def test_epochs_of_data_without_end_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="training.epochs: .* give training.steps"):
+        go(tmp_path, Doubling(), epochs=2)
 
 
 def test_accumulated_batches_equal_one_large_batch(tmp_path):
@@ -270,7 +296,7 @@ def test_checkpoint_averaging_is_tried_and_used_when_it_is_better(folder):
 
 def test_minutes_end_a_run(folder):
     _, reports = go(folder, steps=10**6, minutes=0.01)
-    assert 1 < reports[-1].step < 10**6
+    assert 1 <= reports[-1].step < 10**6
 
 
 def test_two_runs_do_not_share_a_folder(folder):

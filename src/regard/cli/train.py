@@ -1,12 +1,17 @@
 """Commands that train."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.cli.app import AsJson, app, split
-from regard.printing import note, print_json
+from regard.errors import ConfigError
+from regard.printing import note, print_json, show_scores
+
+if TYPE_CHECKING:
+    from regard.recipes.run import Given, Recipe
+    from regard.training.loop import Report
 
 
 @app.command()
@@ -36,6 +41,12 @@ def train(
         list[str] | None, typer.Argument(metavar="[DATA]... [KEY=VALUE]...", help="Your files, then settings.")
     ] = None,
     folder: Annotated[Path | None, typer.Option("--output", "-o", help="The run's folder.")] = None,
+    start: Annotated[
+        Path | None, typer.Option("--from", help="A model to begin from, as `regard run` takes it.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=2, help="Train so many times, into seed-1, seed-2, …: mean and deviation.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train a model; the same command again goes on where it stopped.
@@ -52,6 +63,8 @@ def train(
 
     `regard train gpt "books/*.txt" data.tokenizer=characters -o runs/books`
 
+    `regard train gpt novel.txt --from path/to/gpt2 -o runs/novel`
+
     `regard train translator -o runs/t training.steps=500`
 
     `regard train translator pairs.tsv.gz -o runs/mine training.minutes=30`
@@ -59,20 +72,53 @@ def train(
     `regard train translator train.en train.es -o runs/mine data.on_error=skip`
     """
     from regard import recipes, runtime
-    from regard.config import override
+    from regard.recipes.run import Given
+
+    paths, assignments = split(arguments or [])
+    found, given = recipes.find(recipe), Given(paths, start)
+    target = folder or Path("runs") / recipe
+    runtime.prepare()
+    if seeds is None:
+        last = _train(found, given, assignments, target)
+        result: dict[str, Any] = {"folder": str(target), "step": last.step, "heldout": last.heldout}
+        folders = [target]
+    else:
+        folders = _train_seeds(found, given, assignments, target, seeds)
+        result = {"folder": str(target), "seeds": seeds}
+    if found.judged or seeds:
+        result["scores"] = _scores(folders)
+    if as_json:
+        print_json(result)
+        return
+    if found.judged or seeds:
+        show_scores(result["scores"])
+    print(f'{target}: trained. Try: regard run {folders[0]} "{found.example}"')
+
+
+def _train(recipe: "Recipe", given: "Given", assignments: list[str], target: Path) -> "Report":
     from regard.progress import follow
     from regard.recipes.run import train_recipe
 
-    paths, assignments = split(arguments or [])
-    found = recipes.find(recipe)
-    settings = override(found.settings(paths), assignments)
-    target = folder or Path("runs") / recipe
-    runtime.prepare()
-    last = follow(train_recipe(found, paths, assignments, target), settings.training.steps)
+    last = follow(train_recipe(recipe, given, assignments, target))
     if last.stopped:
         note(f"stopped at step {last.step} and saved; the same command goes on from there")
         raise typer.Exit(128 + last.stopped)
-    if as_json:
-        print_json({"folder": str(target), "step": last.step, "heldout": last.heldout})
-    else:
-        print(f'{target}: trained. Try: regard run {target} "{found.example}"')
+    return last
+
+
+def _train_seeds(recipe: "Recipe", given: "Given", assignments: list[str], target: Path, seeds: int) -> list[Path]:
+    """The same run with seeds 1, 2, …, each in a folder of its own."""
+    if any(assignment.startswith("training.seed=") for assignment in assignments):
+        raise ConfigError(f"--seeds {seeds} takes the seeds 1 to {seeds}; leave training.seed out")
+    folders = [target / f"seed-{seed}" for seed in range(1, seeds + 1)]
+    for seed, folder in enumerate(folders, 1):
+        note(f"seed {seed} of {seeds}")
+        _train(recipe, given, [*assignments, f"training.seed={seed}"], folder)
+    return folders
+
+
+def _scores(folders: list[Path]) -> dict[str, Any]:
+    """What the trained models reach on what they held out."""
+    from regard.running.scoring import score_folders
+
+    return score_folders(folders, [], [None])

@@ -22,7 +22,7 @@ from regard.files import read_json
 from regard.generation import Greedy
 from regard.models import build
 from regard.recipes.road import RUNGS, rung
-from regard.recipes.run import train_recipe
+from regard.recipes.run import Given, train_recipe
 from regard.running import load
 from regard.running.scoring import mean_of, score_folders
 from regard.training.log import METRICS
@@ -33,7 +33,7 @@ PAIRS, TOKENS = 32, 20  # the batch whose memory is counted: pairs, and tokens a
 SIMILAR = 0.1  # what two rungs may differ by in parameters
 
 # Draws the progress of one run; gives its last report.
-Follow = Callable[[Iterator[Report], int], Report]
+Follow = Callable[[Iterator[Report]], Report]
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the user asked for it
@@ -76,11 +76,12 @@ def climb(
     for key in (assignment.partition("=")[0].strip() for assignment in assignments):
         if key == "training.seed":
             raise ConfigError("training.seed is the ladder's own: --seeds N takes seeds 1 to N")
-        if key in ("training.minutes", "training.patience"):
+        if key in ("training.minutes", "training.epochs", "training.patience"):
             raise ConfigError(f"{key} would give each rung another number of steps; give training.steps")
     if paths:  # a file that cannot be read is said now
         next(read_pairs(paths, on_error="skip", report=BadLines(), longest=DataConfig().longest), None)
-    _check_alike({name: override(rung(name).settings(paths), assignments).model for name in rungs})
+    given = Given(paths)
+    _check_alike({name: override(rung(name).settings(given), assignments).model for name in rungs})
     standings = []
     for name in rungs:
         recipe = rung(name)
@@ -89,8 +90,8 @@ def climb(
             run = folder / f"{name}-{seed}"
             settings = [*assignments, f"training.seed={seed}"]
             note(f"{name}, seed {seed} of {seeds}")
-            steps = override(recipe.settings(paths), settings).training.steps
-            last = follow(train_recipe(recipe, paths, settings, run), steps)
+            steps = override(recipe.settings(given), settings).training.steps
+            last = follow(train_recipe(recipe, given, settings, run))
             if last.stopped:
                 raise Stopped(last.stopped)
             _check_steps(run, steps)

@@ -4,12 +4,14 @@ GPT-2's pattern, and Llama 3's, end a token behind a line end that stands alone 
 before a space that does. Nothing they match looks further than that over the cut.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 PIECE = 1 << 20  # characters of a piece, about
 LONG = 2 * PIECE  # so many without a line end to cut at: then a space will do
 HARD = 8 * PIECE  # so many without either: no words but data; a token may be cut here
+BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,22 @@ def in_pieces(chunks: Iterable[str]) -> Iterator[Piece]:
 def pieces_of(text: str) -> Iterator[Piece]:
     """The pieces of one document that is in memory."""
     return in_pieces(text[start : start + PIECE] for start in range(0, len(text), PIECE))
+
+
+def between_blank_lines(chunks: Iterable[str]) -> Iterator[Piece]:
+    """The documents of a text that comes in chunks, a blank line or more between them, in pieces."""
+    waiting, inside = "", False
+    for chunk in chunks:
+        *closed, waiting = BLANK.split(waiting + chunk)
+        for text in closed:
+            if inside or text.strip():
+                yield Piece(text or "\n")
+            inside = False
+        while place := _cut(waiting):
+            yield Piece(waiting[:place], last=False)
+            waiting, inside = waiting[place:], True
+    if inside or waiting.strip():
+        yield Piece(waiting)
 
 
 def _cut(text: str) -> int:

@@ -2,17 +2,17 @@
 
 .jsonl      a document a line: {"text": "..."}
 .parquet    a document a row of the column "text"
-any other   UTF-8 text: the whole file is one document, however large
+any other   UTF-8 text: the whole file is one document, however large; or many, with blank lines between them
 """
 
 import codecs
 import glob
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from regard.data.cutting import PIECE, Piece, in_pieces, pieces_of
+from regard.data.cutting import PIECE, Piece, between_blank_lines, in_pieces, pieces_of
 from regard.data.lines import BOM, DAMAGES, check_file, damaged, ending, open_packed, read_lines
 from regard.data.pairs import BadLine, BadLines
 from regard.data.parquet import read_column
@@ -24,17 +24,25 @@ Row = str | tuple[str, str]  # a document's text, or what is wrong with it: the 
 
 
 def read_documents(
-    paths: Sequence[Path | str], *, field: str = "text", on_error: Literal["stop", "skip"] = "stop", report: BadLines
+    paths: Sequence[Path | str],
+    *,
+    field: str = "text",
+    on_error: Literal["stop", "skip"] = "stop",
+    report: BadLines,
+    blank_lines: bool = False,
 ) -> Iterator[Piece]:
     """The documents of the files in pieces; line ends are LF, a BOM is gone, all else is as it was.
 
     What makes a whole file useless (missing, cut off, not UTF-8), and no text in all of them, is a DataError. So is
     a bad line or row, unless `on_error` is "skip": `report` has it then. Blank lines and empty documents are no text.
+    With `blank_lines` these divide a text file into documents.
     """
     files = expand(paths)
     for path in files:
         check_file(path)
-    return _some_text(files, (piece for path in files for piece in _pieces(path, field, on_error == "skip", report)))
+    divided = between_blank_lines if blank_lines else in_pieces
+    found = (_pieces(path, field, on_error == "skip", report, divided) for path in files)
+    return _some_text(files, (piece for pieces in found for piece in pieces))
 
 
 def expand(paths: Sequence[Path | str]) -> list[Path]:
@@ -69,14 +77,16 @@ def _some_text(files: list[Path], pieces: Iterator[Piece]) -> Iterator[Piece]:
         raise DataError(f"{names}: no text at all; give files with text in them")
 
 
-def _pieces(path: Path, field: str, skip: bool, report: BadLines) -> Iterator[Piece]:
+def _pieces(
+    path: Path, field: str, skip: bool, report: BadLines, divided: Callable[[Iterable[str]], Iterator[Piece]]
+) -> Iterator[Piece]:
     match ending(path):
         case ".jsonl":
             return _documents(path, _json_rows(path, field), skip, report)
         case ".parquet":
             return _documents(path, enumerate(map(_parquet_row, read_column(path, field)), 1), skip, report)
         case _:
-            return in_pieces(_text_of(path))
+            return divided(_text_of(path))
 
 
 def _documents(path: Path, rows: Iterable[tuple[int, Row]], skip: bool, report: BadLines) -> Iterator[Piece]:

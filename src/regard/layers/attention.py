@@ -198,16 +198,24 @@ class MultiHeadAttention(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Each word looks back at the words up to itself, with H heads; what a language model is made of.
+    """The words of a text look at each other, with H heads: `causal`, as language models do, each only back.
 
     Queries, keys and values come from one matrix. With fewer `key_heads` than heads, several heads share a key and a
     value (Ainslie 2023): the cache shrinks by that factor.
     """
 
     def __init__(
-        self, width: int, heads: int, *, key_heads: int | None = None, bias: bool = True, output_bias: bool = True
+        self,
+        width: int,
+        heads: int,
+        *,
+        causal: bool = True,
+        key_heads: int | None = None,
+        bias: bool = True,
+        output_bias: bool = True,
     ) -> None:
         super().__init__()
+        self.causal = causal
         self.heads, self.key_heads = heads, key_heads or heads
         assert width % heads == 0, f"width {width} does not divide into {heads} heads"
         assert heads % self.key_heads == 0, f"{heads} heads do not divide into {self.key_heads} key heads"
@@ -233,5 +241,5 @@ class SelfAttention(nn.Module):
         seen = KeysValues(key, value)
         if cache is not None:
             seen = cache.append(seen)
-        found = attend(query, seen.key, seen.value, mask, causal=True, tap=self.weights)
+        found = attend(query, seen.key, seen.value, mask, causal=self.causal, tap=self.weights)
         return self.output(found.transpose(1, 2).reshape(rows, length, -1))

@@ -1,4 +1,4 @@
-"""How the weights of a language model begin."""
+"""How the weights of a model begin."""
 
 from torch import nn
 
@@ -6,16 +6,17 @@ DEVIATION = 0.02
 ADDS = ("attention.output.weight", "contract.weight")  # the last matrices of what a block adds to its words
 
 
-def small_normal(model: nn.Module, layers: int) -> None:
-    """Deviation 0.02 everywhere; what a block adds is scaled by 1/√(2 layers), so that their sum does not grow.
+def small_normal(model: nn.Module, layers: int | None = None) -> None:
+    """Deviation 0.02 everywhere (Devlin 2019); biases begin at zero, norms stay as they are.
 
-    Radford 2019, 2.3. Biases begin at zero, norms stay as they are, and so do weights on the meta device: theirs come
-    from elsewhere.
+    With `layers`, what each of so many blocks adds is scaled by 1/√(2 layers), so that their sum does not grow, as in
+    GPT-2 (Radford 2019, 2.3). Weights on the meta device stay as they are: theirs come from elsewhere.
     """
+    share = 1.0 if layers is None else (2 * layers) ** -0.5
     for name, parameter in model.named_parameters():
         if parameter.is_meta:
             continue
         if name.endswith("bias"):
             nn.init.zeros_(parameter)
         elif parameter.dim() > 1:
-            nn.init.normal_(parameter, std=DEVIATION / (2 * layers) ** 0.5 if name.endswith(ADDS) else DEVIATION)
+            nn.init.normal_(parameter, std=DEVIATION * share if name.endswith(ADDS) else DEVIATION)

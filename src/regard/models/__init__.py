@@ -5,6 +5,18 @@ from typing import NamedTuple
 from torch import nn
 
 from regard.config import Facts
+from regard.models.bert import (
+    Bert,
+    BertClassifier,
+    BertClassifierConfig,
+    BertConfig,
+    BertPretraining,
+    BertPretrainingConfig,
+    BertTagger,
+    BertTaggerConfig,
+    BertWords,
+    BertWordsConfig,
+)
 from regard.models.conv_seq2seq import ConvConfig, ConvTranslator
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
@@ -23,6 +35,11 @@ MODELS = {
     "transformer": Architecture(TransformerConfig, Transformer),
     "gpt": Architecture(GPTConfig, GPT),
     "llama": Architecture(LlamaConfig, Llama),
+    "bert": Architecture(BertConfig, Bert),
+    "bert-pretraining": Architecture(BertPretrainingConfig, BertPretraining),
+    "bert-words": Architecture(BertWordsConfig, BertWords),
+    "bert-classifier": Architecture(BertClassifierConfig, BertClassifier),
+    "bert-tagger": Architecture(BertTaggerConfig, BertTagger),
 }
 
 

@@ -1,4 +1,4 @@
-"""What every model that writes shares with its tokenizer: how many ids there are, and which of them are no words."""
+"""What every model shares with its tokenizer: how many ids there are, and which of them are no words."""
 
 from typing import Self
 
@@ -49,6 +49,15 @@ class TextSymbols(Facts):
     padding: None = None
     begin: int | None = Field(None, ge=0, description="stands before a text, where the model was trained so")
     end: int | None = Field(None, ge=0, description="stands behind a text")
+
+
+class ReaderSymbols(Facts):
+    """Those of a model that reads and does not write."""
+
+    padding: int = Field(0, ge=0, description="fills short rows; nothing ever looks at it")
+    begin: int = Field(101, ge=0, description="stands before every text: [CLS]")
+    end: int = Field(102, ge=0, description="closes each sentence: [SEP]")
+    mask: int | None = Field(103, ge=0, description="stands for a hidden word: [MASK]; none: it has no such symbol")
 
 
 class LanguageConfig(Facts):

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 RECIPES = {
     "translator": "regard.recipes.translator",
     "gpt": "regard.recipes.gpt",
+    "classifier": "regard.recipes.classifier",
+    "glue": "regard.recipes.glue",
+    "tagger": "regard.recipes.tagger",
     "shakespeare-char": "regard.recipes.shakespeare_char",
     "shakespeare-char-large": "regard.recipes.shakespeare_char_large",
     "rnn-translator": "regard.recipes.rnn_translator",

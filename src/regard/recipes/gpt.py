@@ -2,6 +2,7 @@
 
     regard train gpt novel.txt -o runs/novel
     regard train gpt "books/*.txt" corpus.jsonl.zst -o runs/books model.layers=12 training.steps=20000
+    regard train gpt novel.txt --from path/to/gpt2 -o runs/novel
     regard run runs/novel "Once upon a time" --samples 10
 
 4.2 million parameters (4 layers of width 256, windows of 128 tokens, 4,096 tokens of BPE), cut at six minutes of
@@ -10,18 +11,17 @@ On the Python documentation (556,000 tokens to train on): 531 steps, held-out lo
 Its sentences read like documentation and mean little. More time: training.minutes=60 training.steps=20000.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from regard.data.text_corpus import TextDataConfig
 from regard.models.gpt import GPTConfig
-from regard.recipes.plain_text import EXAMPLE, WITHOUT_DATA, prepare
-from regard.recipes.run import Recipe, Run
+from regard.recipes.plain_text import EXAMPLE, WITHOUT_DATA, begun, prepare
+from regard.recipes.run import Given, Recipe, Run
 from regard.tasks.language_modeling import LanguageModelingConfig
 from regard.training.loop import TrainingConfig
 
 
-def settings(paths: Sequence[Path]) -> Run:
+def settings(given: Given) -> Run:
+    if given.start:
+        return _from_there(given)
     return Run(
         model=GPTConfig(vocabulary=4096, context=128, width=256, heads=4, layers=4, dropout=0.0),
         task=LanguageModelingConfig(),
@@ -40,4 +40,22 @@ def settings(paths: Sequence[Path]) -> Run:
     )
 
 
-RECIPE = Recipe("gpt", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA)
+def _from_there(given: Given) -> Run:
+    """What was learned before changes slowly."""
+    return Run(
+        model=begun(given),
+        task=LanguageModelingConfig(),
+        data=TextDataConfig(),
+        training=TrainingConfig(
+            steps=500,
+            batch_tokens=2048,
+            learning_rate=1e-4,
+            warmup=20,
+            schedule="linear",
+            evaluate_every=100,
+            checkpoint_every=100,
+        ),
+    )
+
+
+RECIPE = Recipe("gpt", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA, starts=True)

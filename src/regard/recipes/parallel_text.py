@@ -13,7 +13,7 @@ from regard.data.tokenized import TokenizedPairs
 from regard.errors import DataError
 from regard.files import write_file
 from regard.models.symbols import Symbols
-from regard.recipes.run import Prepared, Run
+from regard.recipes.run import Given, Prepared, Run
 from regard.tasks.translation import Translation
 from regard.text.tokenizer import Tokenizer
 from regard.worlds.passages import passages
@@ -26,10 +26,10 @@ SAMPLE = 2_000_000  # pairs that a tokenizer is trained on; more change nothing 
 Pairs = Iterator[tuple[str, str]]
 
 
-def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
+def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     """The translation task on the user's files, or on the built-in world when there are none."""
     settings: DataConfig = run.data  # type: ignore[assignment]
-    corpus = FileCorpus(paths, settings) if paths else WorldCorpus(settings)
+    corpus = FileCorpus(given.paths, settings) if given.paths else WorldCorpus(settings)
     vocabulary: int = run.model.vocabulary  # type: ignore[attr-defined]
     if tokenizer_file.exists():
         tokenizer = Tokenizer.load(tokenizer_file)

@@ -1,6 +1,5 @@
 """Text made ready for a language model: read, split, tokenized into the cache."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,12 @@ from regard.data.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.data.token_stream import TokenStream
 from regard.data.windows import LanguageText
+from regard.errors import ConfigError
 from regard.files import write_file
 from regard.huggingface.hub import find
 from regard.huggingface.language import symbols_of
-from regard.recipes.run import Prepared, Run
+from regard.recipes.run import Given, Prepared, Run
+from regard.running.writer import Writer
 from regard.tasks.language_modeling import LanguageModeling
 from regard.text.plain import TextTokenizer
 
@@ -20,15 +21,15 @@ EXAMPLE = "Once upon a time"
 WITHOUT_DATA = "the Python documentation on this machine"
 
 
-def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
+def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     """The language task on the user's files, or on the Python documentation of this machine when there are none."""
     settings: TextDataConfig = run.data  # type: ignore[assignment]
     config: Any = run.model
-    corpus = TextCorpus(paths, settings) if paths else PythonDocs(settings)
+    corpus = TextCorpus(given.paths, settings) if given.paths else PythonDocs(settings)
     if tokenizer_file.exists():
         tokenizer = TextTokenizer.kept(tokenizer_file.parent)
     else:
-        tokenizer = make_tokenizer(settings.tokenizer, corpus, config.vocabulary)
+        tokenizer = given.model.tokenizer if given.start else make_tokenizer(settings, corpus, config.vocabulary)
         tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
         for name, content in sorted(tokenizer.files().items(), reverse=True):  # tokenizer.json last: it decides above
             write_file(tokenizer_file.with_name(name), content)
@@ -50,12 +51,22 @@ def prepare(run: Run, paths: Sequence[Path], tokenizer_file: Path) -> Prepared:
             f"evaluations in training look at the first {settings.evaluated:,} of the {len(data.heldout):,} held-out "
             "tokens (data.evaluated); `regard evaluate` looks at all"
         )
+    if given.start:
+        return Prepared(LanguageModeling(data), config, notes, given.model.model.state_dict())
     fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
     return Prepared(LanguageModeling(data), fitted, notes)
 
 
-def make_tokenizer(name: str, corpus: TextCorpus, size: int) -> TextTokenizer:
+def begun(given: Given) -> Any:
+    """The config of the language model to begin from."""
+    if not isinstance(given.model, Writer):
+        raise ConfigError(f"--from {given.start} is a {given.model.kind}, wanted a language model")
+    return given.model.model.config
+
+
+def make_tokenizer(settings: TextDataConfig, corpus: TextCorpus, size: int) -> TextTokenizer:
     """What `data.tokenizer` asks for: a kind that is made of the text, or one that is there already."""
+    name = settings.tokenizer
     if name == "characters":
         return TextTokenizer.characters(piece.text for piece in corpus.pieces())
     if name == "bytes":

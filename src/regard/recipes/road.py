@@ -4,9 +4,7 @@ On the built-in world they have about a million parameters each and read passage
 user's own pairs about four million.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from regard.config import Facts
 from regard.data.pairs import DataConfig
@@ -15,7 +13,7 @@ from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
 from regard.recipes import translator
 from regard.recipes.parallel_text import EXAMPLE, WITHOUT_DATA, prepare
-from regard.recipes.run import Recipe, Run
+from regard.recipes.run import Given, Recipe, Run
 from regard.tasks.translation import TranslationConfig
 from regard.training.loop import TrainingConfig
 from regard.training.optimizer import Kind
@@ -78,8 +76,8 @@ RUNGS = {
 def rung(name: str) -> Recipe:
     """The recipe of a rung; `regard train` calls it `<rung>-translator`."""
 
-    def settings(paths: Sequence[Path]) -> Run:
-        return _on_pairs(RUNGS[name]) if paths else _on_world(RUNGS[name])
+    def settings(given: Given) -> Run:
+        return _on_pairs(RUNGS[name]) if given.paths else _on_world(RUNGS[name])
 
     return Recipe(f"{name}-translator", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA)
 

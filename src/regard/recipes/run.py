@@ -2,20 +2,22 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 from pydantic import SerializeAsAny
-from torch import nn
+from torch import Tensor, nn
 
 from regard.checkpoint import SETTINGS, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, model_files
 from regard.config import Facts, override
 from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
 from regard.models import build, kind_of
+from regard.running import load
 from regard.runtime import seed_everything
 from regard.training.loop import Report, TrainingConfig, is_over, train
 from regard.training.run_folder import RunFolder
@@ -23,6 +25,7 @@ from regard.training.run_folder import RunFolder
 # What may change between two sittings of one run.
 MAY_CHANGE = {
     "training.steps",
+    "training.epochs",
     "training.minutes",
     "training.evaluate_every",
     "training.evaluate_on",
@@ -46,42 +49,62 @@ class Run(Facts):
 
 
 @dataclass(frozen=True)
+class Given:
+    """What the user gives a recipe to work on: data files, and a model to begin from."""
+
+    paths: Sequence[Path] = ()
+    start: Path | None = None
+
+    @cached_property
+    def model(self) -> Any:
+        """The model to begin from, as `regard.load` gives it."""
+        assert self.start is not None
+        return load(self.start)
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A task with its data, the model's config fitted to it, and what the user should know of it."""
 
     task: Any
     model: Facts
     notes: list[str]
+    weights: Mapping[str, Tensor] = field(default_factory=dict)  # those that do not begin by chance
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """`settings(paths)` for these data files (none: `without_data`), and how to make the task of them."""
+    """The settings for what is given, and how to make the task of it."""
 
     name: str
-    settings: Callable[[Sequence[Path]], Run]
-    prepare: Callable[[Run, Sequence[Path], Path], Prepared]  # the path is where the tokenizer is kept
+    settings: Callable[[Given], Run]
+    prepare: Callable[[Run, Given, Path], Prepared]  # the path is where the tokenizer is kept
     example: str  # a text to run the trained model on
     without_data: str | None = None  # what it learns from where the user names no files; None: it needs some
+    starts: bool = False  # it can begin from a model that is there
+    judged: bool = False  # at the end the model's scores are shown, as `regard evaluate` shows them
 
 
-def train_recipe(recipe: Recipe, paths: Sequence[Path], assignments: Sequence[str], path: Path) -> Iterator[Report]:
+def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path: Path) -> Iterator[Report]:
     """Train a recipe into a folder, or go on there; yields the loop's reports. At the end it is a model folder."""
-    if not paths and recipe.without_data is None:
+    if not given.paths and recipe.without_data is None:
         raise ConfigError(f"{recipe.name} needs data: regard train {recipe.name} FILE; `regard recipes {recipe.name}`")
-    run = override(recipe.settings(paths), assignments)
+    if given.start is not None and not recipe.starts:
+        raise ConfigError(f"--from {given.start}: {recipe.name} begins from nothing; leave it out")
+    run = override(recipe.settings(given), assignments)
     folder = RunFolder(path)
     with folder.locked():
-        yield from (Report(0, note=note) for note in _settle(recipe, run, paths, path))
+        yield from (Report(0, note=note) for note in _settle(recipe, run, given, path))
         if _is_finished(path, folder, run):
             yield Report(run.training.steps, note=f"{path} is trained already; for more, raise training.steps")
             return
         (path / MANIFEST).unlink(missing_ok=True)  # from here on the folder is no finished model until the end
-        prepared = recipe.prepare(run, paths, path / TOKENIZER)
+        prepared = recipe.prepare(run, given, path / TOKENIZER)
         yield from (Report(0, note=note) for note in prepared.notes)
         kind = kind_of(prepared.model)
         seed_everything(run.training.seed, 0)
         model = build(prepared.model)
+        begin_from(model, prepared.weights)
         kept = (name for name in (TOKENIZER, TOKENIZER_CONFIG) if (path / name).is_file())
         tokenizer = {name: (path / name).read_bytes() for name in kept}
 
@@ -93,23 +116,42 @@ def train_recipe(recipe: Recipe, paths: Sequence[Path], assignments: Sequence[st
             last = replace(report, heldout=report.heldout or last.heldout)
             yield report
         if not last.stopped:
-            write_files(path, files(_card(recipe, run, paths, model, last)))
+            write_files(path, files(_card(recipe, run, given, model, last)))
 
 
-def _settle(recipe: Recipe, run: Run, paths: Sequence[Path], path: Path) -> list[str]:
+def begin_from(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Give a fresh model those weights; each has its place, of its shape, or an error names it."""
+    wanted = model.state_dict()
+    for name, weight in weights.items():
+        if name not in wanted or wanted[name].shape != weight.shape:
+            there = tuple(wanted[name].shape) if name in wanted else "no place for it"
+            raise ConfigError(
+                f"the model to begin from has {name} of shape {tuple(weight.shape)}, the new one {there}; "
+                "leave model.* settings that change its size out"
+            )
+    model.load_state_dict(dict(weights), strict=False)
+
+
+def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
     """Write down the settings of a new run; hold those of a resumed one against what is written. Gives notes."""
     notes = []
     settings = run.model_dump(mode="json")
-    now = {"recipe": recipe.name, "data": [str(Path(p).resolve()) for p in paths], "threads": torch.get_num_threads()}
+    now = {
+        "recipe": recipe.name,
+        "data": [str(Path(p).resolve()) for p in given.paths],
+        "from": None if given.start is None else _where(given.start),
+        "threads": torch.get_num_threads(),
+    }
     begun = folder_is_begun(path)
     if not begun:  # what a failed start left decides nothing
         for name in (TOKENIZER, TOKENIZER_CONFIG):
             (path / name).unlink(missing_ok=True)
     elif (path / SETTINGS).exists():
         before = read_json(path / SETTINGS)
-        old = {name: before.get(name) for name in ("recipe", "data")} | _flat(before.get("settings", {}))
-        new = {name: now[name] for name in ("recipe", "data")} | _flat(settings)
-        old = _flat(recipe.settings(paths).model_dump(mode="json")) | old  # a key of later days had its default then
+        names = ("recipe", "data", "from")
+        old = {name: before.get(name) for name in names} | _flat(before.get("settings", {}))
+        new = {name: now[name] for name in names} | _flat(settings)
+        old = _flat(recipe.settings(given).model_dump(mode="json")) | old  # a key of later days had its default then
         for key in sorted(new.keys() | old.keys()):
             if old.get(key) != new.get(key) and key not in MAY_CHANGE:
                 raise ConfigError(
@@ -120,6 +162,11 @@ def _settle(recipe: Recipe, run: Run, paths: Sequence[Path], path: Path) -> list
             notes.append(f"begun on {before.get('threads')} threads, now {now['threads']}: the last bits will differ")
     write_file(path / SETTINGS, encode_json({**now, "settings": settings}))
     return notes
+
+
+def _where(start: Path) -> str:
+    """A folder by its whole path, a name on the hub as it is."""
+    return str(start.resolve() if start.exists() else start)
 
 
 def folder_is_begun(path: Path) -> bool:
@@ -146,15 +193,16 @@ def _is_finished(path: Path, folder: RunFolder, run: Run) -> bool:
     return progress is None or is_over(progress, run.training)
 
 
-def _card(recipe: Recipe, run: Run, paths: Sequence[Path], model: nn.Module, last: Report) -> str:
+def _card(recipe: Recipe, run: Run, given: Given, model: nn.Module, last: Report) -> str:
     """What this model is, for whoever finds the folder."""
     parameters = sum(p.numel() for p in model.parameters())
-    data = ", ".join(path.name for path in paths) or recipe.without_data
+    data = ", ".join(path.name for path in given.paths) or recipe.without_data
+    begun = "" if given.start is None else f" --from {given.start}"
     scores = "\n".join(f"- {name}: {value:.4f}" for name, value in last.heldout.items())
     return (
         f"# {recipe.name}\n\n"
         f"A {kind_of(model.config)} of {parameters:,} parameters ({WEIGHTS}), trained with regard on {data}.\n\n"  # type: ignore[arg-type]
-        f"Command: `regard train {recipe.name} {' '.join(map(str, paths))}`, step {last.step}, "
+        f"Command: `regard train {recipe.name} {' '.join(map(str, given.paths))}{begun}`, step {last.step}, "
         f"seed {run.training.seed}.\n\n"
         f"Held-out scores at the last evaluation:\n\n{scores}\n\n"
         f"Settings:\n\n```json\n{json.dumps(run.model_dump(mode='json'), indent=2)}\n```\n\n"

@@ -6,18 +6,15 @@
 size), so the 500 steps take about half an hour. No full run has been measured yet: there is no number to expect.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from regard.data.text_corpus import TextDataConfig
 from regard.models.gpt import GPTConfig
 from regard.recipes.plain_text import prepare
-from regard.recipes.run import Recipe, Run
+from regard.recipes.run import Given, Recipe, Run
 from regard.tasks.language_modeling import LanguageModelingConfig
 from regard.training.loop import TrainingConfig
 
 
-def settings(paths: Sequence[Path]) -> Run:
+def settings(given: Given) -> Run:
     return Run(
         model=GPTConfig(context=256, width=384, heads=6, layers=6, dropout=0.2),
         task=LanguageModelingConfig(),

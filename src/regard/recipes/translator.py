@@ -16,19 +16,16 @@ schedule with it. On 122,608 English-Spanish pairs of Tatoeba (CC BY 2.0 FR), ab
 (nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0). More time: training.minutes=120 training.steps=20000.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from regard.data.pairs import DataConfig
 from regard.models.transformer import TransformerConfig
 from regard.recipes.parallel_text import EXAMPLE, WITHOUT_DATA, prepare
-from regard.recipes.run import Recipe, Run
+from regard.recipes.run import Given, Recipe, Run
 from regard.tasks.translation import TranslationConfig
 from regard.training.loop import TrainingConfig
 
 
-def settings(paths: Sequence[Path]) -> Run:
-    return on_pairs() if paths else on_world()
+def settings(given: Given) -> Run:
+    return on_pairs() if given.paths else on_world()
 
 
 def on_world() -> Run:

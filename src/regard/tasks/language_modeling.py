@@ -24,6 +24,7 @@ class LanguageModeling:
     """The task, with its data."""
 
     name = "language"
+    unit = "tokens"
 
     def __init__(self, data: LanguageText) -> None:
         self.data = data
@@ -31,6 +32,9 @@ class LanguageModeling:
     def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, TextBatch]]:
         """Random windows without end, each step's a pure function of (seed, step)."""
         return self.data.training_batches(budget=budget, seed=seed, start=start)
+
+    def batches_an_epoch(self, *, budget: int, seed: int) -> None:
+        """Windows are drawn without end."""
 
     def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[TextBatch]:
         return self.data.heldout_batches(budget=budget, most=most)

@@ -47,6 +47,7 @@ class Translation:
     """The task, with the tokenizer it reads and writes by; with data to learn from, or without to run."""
 
     name = "translation"
+    unit = "tokens"
 
     def __init__(
         self, tokenizer: Words, config: TranslationConfig | None = None, data: ParallelText | None = None
@@ -61,6 +62,10 @@ class Translation:
         """Batches without end from a position on, each with the position behind it."""
         assert self.data is not None, "this task was made without data"
         return self.data.training_batches(budget=budget, seed=seed, start=start)
+
+    def batches_an_epoch(self, *, budget: int, seed: int) -> int:
+        assert self.data is not None, "this task was made without data"
+        return self.data.batches_an_epoch(budget=budget, seed=seed)
 
     def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[PairBatch]:
         """The held-out pairs, or the first `most` of them, once."""

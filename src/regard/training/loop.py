@@ -24,7 +24,7 @@ from torch import nn
 from regard.checkpoint import average
 from regard.config import Facts
 from regard.data.batches import Position
-from regard.errors import TrainingError
+from regard.errors import ConfigError, TrainingError
 from regard.evaluation import evaluate as evaluation
 from regard.evaluation.formulas import training_flops
 from regard.files import Files
@@ -47,6 +47,7 @@ class TrainingConfig(Facts):
     """How a run goes."""
 
     steps: int = Field(1000, ge=1, description="optimizer steps in all")
+    epochs: float | None = Field(None, gt=0, description="passes over the data; none: as many as the steps make")
     minutes: float | None = Field(None, gt=0, description="end by then, the schedule following the clock")
     batch_tokens: int = Field(4096, ge=16, description="positions in a batch: rows x length, padding counted")
     accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
@@ -71,6 +72,11 @@ class TrainingConfig(Facts):
 class Task(evaluation.Task, Protocol):
     """What the loop asks of a task, beside its evaluation."""
 
+    unit: str  # what a batch has `tokens` of, for the reader of the progress
+
+    def batches_an_epoch(self, *, budget: int, seed: int) -> int | None:
+        """How many make one pass over the data; None: its batches are drawn without end."""
+
     def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, Any]]: ...
 
     def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[Any]: ...
@@ -82,6 +88,8 @@ class Report:
 
     step: int
     loss: float | None = None  # a token, smoothed as the task trains; None: no step was taken
+    steps: int = 0  # in all
+    unit: str = "tokens"
     tokens_per_second: float = 0.0
     utilization: float | None = None  # of the arithmetic a large matrix product reaches here; None: not known
     seconds_left: float = 0.0
@@ -105,6 +113,7 @@ def train(
     progress, notes = _resume(folder, model, optimizers)
     notes += scale(model, compiled=config.compiled, recompute=config.recompute)
     yield from (Report(progress.step, note=note) for note in notes)
+    progress = replace(progress, epoch_steps=_epoch_steps(task, config))
     batches = task.training_batches(budget=config.batch_tokens, seed=config.seed, start=progress.position)
     clock = _Clock(progress)
     limit = matrix_limit()
@@ -115,7 +124,7 @@ def train(
             step = progress.step + 1
             several = list(islice(batches, config.accumulate))
             seed_everything(config.seed, step)
-            rate = _rate(step, config, clock.seconds)
+            rate = _rate(step, progress, config, clock.seconds)
             loss, norm = take_step(model, task, optimizers, [batch for _, batch in several], rate, config.clip)
             good = math.isfinite(loss) and math.isfinite(norm)
             progress = replace(
@@ -152,7 +161,18 @@ def train(
             if evaluating or step % config.checkpoint_every == 0 or stopped:
                 tensors = optimizer_tensors(optimizers, model)
                 folder.save(files(), tensors, progress, keep=max(config.keep, config.average))
-            yield Report(step, loss, speed, utilization, clock.seconds_left(progress, config), heldout, note, stopped)
+            yield Report(
+                step,
+                loss,
+                steps_in_all(progress, config),
+                task.unit,
+                speed,
+                utilization,
+                clock.seconds_left(progress, config),
+                heldout,
+                note,
+                stopped,
+            )
             if stopped:
                 return
     yield Report(progress.step, heldout=heldout, note=_finish(model, task, config, folder, progress))
@@ -199,8 +219,24 @@ def take_step(
     return total, norm
 
 
-def _rate(step: int, config: TrainingConfig, seconds: float) -> float:
-    total: float = config.steps
+def _epoch_steps(task: Task, config: TrainingConfig) -> float | None:
+    if config.epochs is None:
+        return None
+    batches = task.batches_an_epoch(budget=config.batch_tokens, seed=config.seed)
+    if batches is None:
+        raise ConfigError("training.epochs: this task draws its batches without end; give training.steps instead")
+    return batches / config.accumulate
+
+
+def steps_in_all(progress: Progress, config: TrainingConfig) -> int:
+    """How many there will be, but for the clock and for patience."""
+    if config.epochs is None or progress.epoch_steps is None:
+        return config.steps
+    return min(config.steps, math.ceil(config.epochs * progress.epoch_steps))
+
+
+def _rate(step: int, progress: Progress, config: TrainingConfig, seconds: float) -> float:
+    total: float = steps_in_all(progress, config)
     if config.minutes is not None and seconds > 0:
         total = min(total, step * config.minutes * 60 / seconds)
     return learning_rate(
@@ -215,7 +251,7 @@ def _rate(step: int, config: TrainingConfig, seconds: float) -> float:
 
 def is_over(progress: Progress, config: TrainingConfig) -> bool:
     return (
-        progress.step >= config.steps
+        progress.step >= steps_in_all(progress, config)
         or (config.minutes is not None and progress.seconds >= config.minutes * 60)
         or (config.patience is not None and progress.worse_in_a_row >= config.patience)
     )
@@ -288,7 +324,7 @@ class _Clock:
 
     def seconds_left(self, progress: Progress, config: TrainingConfig) -> float:
         a_step = (self.seconds - self._before.seconds) / (progress.step - self._before.step)
-        left = a_step * (config.steps - progress.step)
+        left = a_step * (steps_in_all(progress, config) - progress.step)
         return left if config.minutes is None else max(0.0, min(left, config.minutes * 60 - self.seconds))
 
 

@@ -38,6 +38,7 @@ class Progress:
     best_loss: float | None = None
     worse_in_a_row: int = 0  # evaluations since the best one
     heldout: dict[str, float] = field(default_factory=dict)  # the newest evaluation
+    epoch_steps: float | None = None  # of one pass over the data, where the run counts passes
 
     def evaluated(self, heldout: dict[str, float]) -> "Progress":
         """After an evaluation: a new best, or one more that was no better."""

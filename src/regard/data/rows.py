@@ -1,0 +1,108 @@
+"""Rows of pieces with what is wanted of them, in memory; batches of like length, so that little is padding."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.batches import MARK, Position, bucketed, endless
+from regard.errors import DataError
+
+IGNORED = -100  # a place that nothing is wanted of
+
+
+class Encoded(Protocol):
+    """A row as the tokenizer gives it."""
+
+    @property
+    def ids(self) -> list[int]: ...
+
+    @property
+    def segments(self) -> list[int]: ...
+
+
+@dataclass(frozen=True)
+class RowBatch:
+    """Rows as tensors. B rows, T positions."""
+
+    ids: Tensor  # (B, T)
+    segments: Tensor  # (B, T) 0 the first text, and padding; 1 the second
+    targets: Tensor  # (B,) a class or a score; or (B, T) a class for each piece, -100: nothing is wanted of it
+    tokens: int  # targets that are wanted
+    indices: Tensor  # (B,) which rows these are
+
+    def to(self, device: torch.device | str) -> "RowBatch":
+        """The same batch with all its tensors on the device."""
+        moved: dict[str, Any] = {
+            name: value.to(device, non_blocking=True) for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
+        return replace(self, **moved)
+
+
+class Rows:
+    """Rows of pieces: their ids in one array, and where each ends. Targets are a number a row, or one a piece."""
+
+    def __init__(self, encoded: Iterable[Encoded], targets: np.ndarray | Sequence[Sequence[int]], padding: int) -> None:
+        rows = list(encoded)
+        self.lengths = np.array([len(row.ids) for row in rows], np.int64)
+        self._ends = np.cumsum(self.lengths)
+        self._ids = np.array([number for row in rows for number in row.ids], np.int32)
+        self._firsts = np.array([len(row.segments) - sum(row.segments) for row in rows], np.int64)
+        self._each = not isinstance(targets, np.ndarray)
+        self._targets = np.array([one for row in targets for one in row], np.int64) if self._each else targets
+        self._padding = padding
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def plan(self, *, budget: int, seed: int, epoch: int, most: int | None = None) -> list[np.ndarray]:
+        """Every row once, like lengths together, at most `budget` positions a batch, padding counted."""
+        # Rows have one side here; what is counted for the other, and for the marks of both, is taken off.
+        lengths = self.lengths[:most] - 2 * MARK
+        return bucketed(lengths, np.zeros_like(lengths), budget=budget, seed=seed, epoch=epoch)
+
+    def collate(self, indices: np.ndarray) -> RowBatch:
+        lengths = self.lengths[indices]
+        places = np.arange(lengths.max())
+        real = places < lengths[:, None]  # (B, T)
+        flat = (self._ends[indices] - lengths)[:, None] + np.minimum(places, lengths[:, None] - 1)
+        ids = np.where(real, self._ids[flat], self._padding).astype(np.int64)
+        segments = (real & (places >= self._firsts[indices, None])).astype(np.int64)
+        targets = np.where(real, self._targets[flat], IGNORED) if self._each else self._targets[indices]
+        return RowBatch(
+            ids=torch.from_numpy(ids),
+            segments=torch.from_numpy(segments),
+            targets=torch.from_numpy(targets),
+            tokens=int((targets != IGNORED).sum()) if self._each else len(indices),
+            indices=torch.from_numpy(indices.astype(np.int64)),
+        )
+
+
+@dataclass(frozen=True)
+class RowData:
+    """Rows to learn from and rows to be measured on."""
+
+    training: Rows
+    heldout: Rows
+
+    def __post_init__(self) -> None:
+        if not len(self.training) or not len(self.heldout):
+            raise DataError(
+                f"{len(self.training)} rows to train on and {len(self.heldout)} held out; wanted some of each"
+            )
+
+    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, RowBatch]]:
+        """Batches without end, in an order that is a pure function of (seed, epoch, index)."""
+        plans = endless(lambda epoch: self.training.plan(budget=budget, seed=seed, epoch=epoch), start)
+        return ((position, self.training.collate(indices)) for position, indices in plans)
+
+    def batches_an_epoch(self, *, budget: int, seed: int) -> int:
+        return len(self.training.plan(budget=budget, seed=seed, epoch=0))
+
+    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[RowBatch]:
+        """The held-out rows, or the first `most` of them, once."""
+        for indices in self.heldout.plan(budget=budget, seed=0, epoch=0, most=most):
+            yield self.heldout.collate(indices)

@@ -1,0 +1,70 @@
+"""Sentences with a label for each word, split in two."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from regard.config import Facts
+from regard.data.conll import Tagged, read_tagged
+from regard.data.pairs import BadLines, is_heldout
+from regard.errors import DataError
+
+
+class TaggedDataConfig(Facts):
+    """How tagged sentences are read and split."""
+
+    word: int | None = Field(None, ge=1, description="column of the word; none: the first (.conllu: the second)")
+    column: int | None = Field(None, ge=1, description="column of the label; none: the last (.conllu: the fourth)")
+    on_error: Literal["stop", "skip"] = Field("stop", description="at a bad sentence: stop there, or skip it")
+    heldout: float = Field(0.1, gt=0, lt=1, description="share of the sentences kept out of training")
+    dev: str | None = Field(None, description="a file to measure on, instead of sentences kept out")
+
+
+@dataclass(frozen=True)
+class TaggedCorpus:
+    """What is learned from, and what is measured on."""
+
+    training: list[Tagged]
+    heldout: list[Tagged]
+    labels: tuple[str, ...]
+    notes: list[str]
+
+
+def read_tagged_corpus(paths: Sequence[Path], config: TaggedDataConfig) -> TaggedCorpus:
+    """The user's files. A sentence that occurs twice is on one side."""
+    bad = BadLines()
+
+    def read(files: Sequence[Path]) -> list[Tagged]:
+        return list(read_tagged(files, on_error=config.on_error, report=bad, word=config.word, column=config.column))
+
+    sentences = read(paths)
+    if config.dev is None:
+        kept = [is_heldout(" ".join(one.words), config.heldout) for one in sentences]
+        heldout = [one for one, out in zip(sentences, kept, strict=True) if out]
+        training = [one for one, out in zip(sentences, kept, strict=True) if not out]
+    else:
+        training, heldout = sentences, read([Path(config.dev)])
+    if not training or not heldout:
+        raise DataError(
+            f"{len(training)} sentences to train on and {len(heldout)} held out: too few; "
+            "give more sentences, a larger data.heldout, or data.dev=FILE to measure on"
+        )
+    labels = tuple(sorted({label for one in training for label in one.labels or ()}, key=lambda one: (one != "O", one)))
+    if len(labels) < 2:
+        raise DataError(f"all words have the label {labels[0]!r}; wanted two tags at least")
+    check_tags(heldout, labels, config.dev or "what is held out")
+    return TaggedCorpus(training, heldout, labels, bad.summary())
+
+
+def check_tags(sentences: Iterable[Tagged], labels: Sequence[str], where: object) -> None:
+    """DataError: a tag the model does not have."""
+    for number, one in enumerate(sentences, 1):
+        for word, label in zip(one.words, one.labels or (), strict=True):
+            if label not in labels:
+                raise DataError(
+                    f"{where}: {word!r} in sentence {number:,} has the tag {label!r}, which the model was not trained "
+                    f"on; wanted one of {', '.join(labels[:20])}"
+                )

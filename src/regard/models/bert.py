@@ -1,0 +1,279 @@
+"""BERT: the encoder half of the Transformer, alone, reading both ways.
+
+Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding". Every word looks
+at all words of its row, before and behind it, so it cannot foretell the next one: it learns from words that were hidden
+and from pairs of sentences that may or may not belong together. Its wiring is the 2017 encoder's (each norm stands
+behind its sum), with learned positions, GELU, and a vector for each sentence of a pair. What it learned is kept in the
+encoder; the heads on top are small and belong to a task:
+
+    Bert               words (B, T, D), and the whole row (B, D)
+    BertPretraining    hidden words and the next sentence
+    BertWords          hidden words alone
+    BertClassifier     a class, or a score, for the row
+    BertTagger         a tag for each word
+
+Dropout stands where it does in the paper, but for the one on the attention weights: the fast kernel has none.
+"""
+
+from typing import Literal, NamedTuple, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from regard.config import Facts
+from regard.errors import ConfigError, InputError
+from regard.layers import masks
+from regard.layers.attention import SelfAttention
+from regard.layers.embeddings import Embedding
+from regard.layers.feed_forward import ACTIVATIONS, FeedForward
+from regard.layers.initializing import small_normal
+from regard.layers.linear import Linear, linear
+from regard.layers.positions import LearnedPositions
+from regard.layers.tap import Tap
+from regard.models.symbols import ReaderSymbols, heads_fit
+
+
+class BertConfig(Facts):
+    """What the encoder is made of; the defaults are those of BERT base, uncased."""
+
+    vocabulary: int = Field(30_522, ge=5, description="ids the table has; a new tokenizer is trained to at most this")
+    context: int = Field(512, ge=4, description="the most pieces it reads at once, symbols counted")
+    width: int = Field(768, ge=1, description="D, the length of every word vector")
+    heads: int = Field(12, ge=1, description="H, attentions side by side")
+    layers: int = Field(12, ge=1)
+    feed_forward: int | None = Field(None, ge=1, description="inner width of the feed-forward network; none: 4 D")
+    sentences: int = Field(2, ge=1, description="how many of a row it can tell apart")
+    activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = "gelu"
+    pooler: bool = Field(True, description="the first word goes through one more layer to stand for the whole row")
+    dropout: float = Field(0.1, ge=0, lt=1)
+    epsilon: float = Field(1e-12, gt=0, description="of the norms")
+    symbols: ReaderSymbols = ReaderSymbols()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        heads_fit(self.width, self.heads)
+        for name, number in self.symbols:
+            if number is not None and number >= self.vocabulary:
+                raise ConfigError(f"model.symbols.{name}={number}, but there are only {self.vocabulary} ids")
+        return self
+
+    def fitted(self, *, vocabulary: int, symbols: ReaderSymbols) -> Self:
+        """The same for one tokenizer."""
+        return self.model_copy(update={"vocabulary": vocabulary, "symbols": symbols})
+
+
+class BertPretrainingConfig(BertConfig):
+    """With heads for hidden words and the next sentence."""
+
+    pooler: Literal[True] = True
+
+
+class BertWordsConfig(BertConfig):
+    """With a head for hidden words."""
+
+    pooler: Literal[False] = False
+
+
+class BertClassifierConfig(BertConfig):
+    """With a head that judges the row."""
+
+    pooler: Literal[True] = True
+    labels: tuple[str, ...] = Field((), description="the classes by name; none: it gives a score instead")
+
+
+class BertTaggerConfig(BertConfig):
+    """With a head that names each word."""
+
+    pooler: Literal[False] = False
+    labels: tuple[str, ...] = Field(("O",), min_length=1, description="the tags by name")
+
+
+# Devlin 2019 (base, large); Turc et al. 2019, "Well-Read Students Learn Better" (the others).
+SIZES = {
+    "tiny": BertConfig(width=128, heads=2, layers=2),
+    "mini": BertConfig(width=256, heads=4, layers=4),
+    "small": BertConfig(width=512, heads=8, layers=4),
+    "medium": BertConfig(width=512, heads=8, layers=8),
+    "base": BertConfig(),
+    "large": BertConfig(width=1024, heads=16, layers=24),
+}
+
+
+class Read(NamedTuple):
+    """A row as the encoder leaves it."""
+
+    words: Tensor  # (B, T, D)
+    whole: Tensor | None  # (B, D) the row as one vector; None: it has no pooler
+
+
+class Bert(nn.Module):
+    """`model(ids, segments)` reads rows (B, T): segments are 0 for the first sentence, 1 for the second."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = BertEmbedding(config)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        if config.pooler:
+            self.pooler = Linear(config.width, config.width)
+        small_normal(self)
+
+    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Read:
+        words = self.embedding(ids, segments)
+        mask = masks.padding_if_any(ids, self.config.symbols.padding)
+        for block in self.blocks:
+            words = block(words, mask)
+        return Read(words, torch.tanh(self.pooler(words[:, 0])) if self.config.pooler else None)
+
+    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
+        """What `forward` gives, under the name that the models with heads have for it."""
+        return self(ids, segments)
+
+    @property
+    def encoder(self) -> "Bert":
+        """Itself, as the models with heads call it."""
+        return self
+
+
+class BertEmbedding(nn.Module):
+    """Word + place + sentence, normed."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.words = Embedding(config.vocabulary, config.width, scaled=False)
+        self.positions = LearnedPositions(config.context, config.width)
+        self.sentences = Embedding(config.sentences, config.width, scaled=False)
+        self.norm = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, ids: Tensor, segments: Tensor | None) -> Tensor:
+        if segments is None:
+            sentences = self.sentences.weight[0]
+        elif segments.shape != ids.shape:
+            raise InputError(f"segments are {tuple(segments.shape)}, wanted the shape of ids, {tuple(ids.shape)}")
+        else:
+            sentences = self.sentences(segments)
+        return self.dropout(self.norm(self.words(ids) + self.positions(0, ids.shape[1]) + sentences))
+
+
+class Block(nn.Module):
+    """Self-attention, then feed-forward, each added and then normed."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.attention = SelfAttention(config.width, config.heads, causal=False)
+        self.norm_attention = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.feed_forward = FeedForward(config.width, config.feed_forward or 4 * config.width, config.activation)
+        self.norm_feed_forward = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.dropout = nn.Dropout(config.dropout)
+        self.words = Tap()
+
+    def forward(self, words: Tensor, mask: Tensor | None) -> Tensor:
+        words = self.norm_attention(words + self.dropout(self.attention(words, mask)))
+        words = self.norm_feed_forward(words + self.dropout(self.feed_forward(words)))
+        return self.words(words)
+
+
+class Pretrained(NamedTuple):
+    """What a pretraining model says of its rows."""
+
+    words: Tensor  # (B, T, V) logits: which word stands, or stood, at each place
+    next: Tensor  # (B, 2) logits: 0 the second sentence follows the first, 1 it comes from elsewhere
+
+
+class BertPretraining(nn.Module):
+    """Hidden words and the next sentence: what BERT learns from any text."""
+
+    def __init__(self, config: BertPretrainingConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Bert(config)
+        self.head = WordHead(config)
+        self.next = Linear(config.width, 2)
+        small_normal(self)
+
+    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Pretrained:
+        words, whole = self.read(ids, segments)
+        assert whole is not None
+        return Pretrained(self.word_logits(words), self.next_logits(whole))
+
+    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
+        return self.encoder(ids, segments)
+
+    def word_logits(self, words: Tensor) -> Tensor:
+        """(…, V) for words (…, D): those that were hidden, say, and no others."""
+        return self.head(words, self.encoder.embedding.words.weight)
+
+    def next_logits(self, whole: Tensor) -> Tensor:
+        return self.next(whole)
+
+
+class BertWords(nn.Module):
+    """Hidden words alone: logits (B, T, V)."""
+
+    def __init__(self, config: BertWordsConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Bert(config)
+        self.head = WordHead(config)
+        small_normal(self)
+
+    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
+        return self.word_logits(self.read(ids, segments).words)
+
+    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
+        return self.encoder(ids, segments)
+
+    def word_logits(self, words: Tensor) -> Tensor:
+        return self.head(words, self.encoder.embedding.words.weight)
+
+
+class WordHead(nn.Module):
+    """One more layer, then each word is compared with the table it came from."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.project = Linear(config.width, config.width)
+        self.activation = ACTIVATIONS[config.activation]
+        self.norm = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.bias = nn.Parameter(torch.empty(config.vocabulary))
+
+    def forward(self, words: Tensor, table: Tensor) -> Tensor:
+        return linear(self.norm(self.activation(self.project(words))), table, self.bias)
+
+
+class BertClassifier(nn.Module):
+    """The class of a row: logits (B, C); or its score, (B, 1)."""
+
+    def __init__(self, config: BertClassifierConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Bert(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = Linear(config.width, len(config.labels) or 1)
+        small_normal(self)
+
+    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
+        return self.head(self.dropout(self.read(ids, segments).whole))
+
+    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
+        return self.encoder(ids, segments)
+
+
+class BertTagger(nn.Module):
+    """The tag of each word: logits (B, T, C)."""
+
+    def __init__(self, config: BertTaggerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Bert(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = Linear(config.width, len(config.labels))
+        small_normal(self)
+
+    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
+        return self.head(self.dropout(self.read(ids, segments).words))
+
+    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
+        return self.encoder(ids, segments)

@@ -1,0 +1,30 @@
+"""A classifier of sentences or pairs on your own labels, from any BERT.
+
+    regard train classifier reviews.csv --from path/to/bert -o runs/sentiment
+    regard train classifier train.tsv data.dev=dev.tsv --from runs/bert -o runs/pairs task.class_weights=true
+    regard run runs/sentiment "what a waste of an evening"
+
+Reads .csv, .tsv, .jsonl and .parquet; text, second text and label are found by the names of their columns, or given:
+data.text=… data.second=… data.label=…. Numbers with fractions are learned as a score. Four passes over the data at
+most; it ends early when five evaluations bring nothing better, and keeps the best. Without --from it begins from
+nothing, with a small encoder and a vocabulary of your texts.
+"""
+
+from regard.data.labeled_corpus import LabeledDataConfig
+from regard.models.bert import BertClassifierConfig
+from regard.recipes.fine_tuning import encoder_with, training
+from regard.recipes.labeled_text import prepare
+from regard.recipes.run import Given, Recipe, Run
+from regard.tasks.classification import ClassificationConfig
+
+
+def settings(given: Given) -> Run:
+    return Run(
+        model=encoder_with(BertClassifierConfig, given),
+        task=ClassificationConfig(),
+        data=LabeledDataConfig(),
+        training=training(given),
+    )
+
+
+RECIPE = Recipe("classifier", settings, prepare, "what a waste of an evening", starts=True, judged=True)

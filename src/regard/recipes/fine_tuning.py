@@ -1,0 +1,102 @@
+"""An encoder made ready for a task of its own: its words and weights from the model to begin from, a fresh head.
+
+Without a model to begin from, all is fresh: a small encoder, and a tokenizer made of the texts.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from torch import Tensor
+
+from regard.errors import ConfigError, InputError
+from regard.files import write_file
+from regard.models.bert import BertConfig
+from regard.models.symbols import ReaderSymbols
+from regard.recipes.run import Given
+from regard.text.word_pieces import Encoded, WordPieces
+from regard.training.loop import TrainingConfig
+
+Head = TypeVar("Head", bound=BertConfig)
+SMALL = {
+    "vocabulary": 4096,
+    "context": 128,
+    "width": 128,
+    "heads": 4,
+    "layers": 2,
+    "symbols": ReaderSymbols(begin=2, end=3, mask=4),
+}
+
+
+def encoder_with(head: type[Head], given: Given) -> Head:
+    """The config of a model with this head on the encoder to begin from, or on a small fresh one."""
+    if given.start is None:
+        return head(**SMALL)
+    config = getattr(given.model.model, "config", None)
+    if not isinstance(config, BertConfig):
+        raise ConfigError(f"--from {given.start} is a {given.model.kind}, wanted an encoder, such as a BERT")
+    facts = {name: getattr(config, name) for name in BertConfig.model_fields if name != "pooler"}
+    return head(**facts)
+
+
+def training(given: Given) -> TrainingConfig:
+    """What was learned before changes slowly; what begins from nothing has more to learn."""
+    fresh = given.start is None
+    return TrainingConfig(
+        steps=100_000,
+        epochs=20 if fresh else 4,
+        batch_tokens=2048,
+        learning_rate=1e-3 if fresh else 1e-4,
+        warmup=50,
+        schedule="linear",
+        evaluate_every=100,
+        evaluate_on=1_000_000,
+        checkpoint_every=500,
+        patience=5,
+    )
+
+
+def words_of(given: Given, texts: Iterable[str], size: int, tokenizer_file: Path) -> WordPieces:
+    """The tokenizer the run has kept, that of the model to begin from, or a fresh one; kept from now on."""
+    if tokenizer_file.exists():
+        return WordPieces.kept(tokenizer_file.parent)
+    tokenizer: WordPieces = given.model.tokenizer if given.start else WordPieces.train(texts, size)
+    tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
+    for name, content in sorted(tokenizer.files().items(), reverse=True):  # tokenizer.json last: it decides above
+        write_file(tokenizer_file.with_name(name), content)
+    return tokenizer
+
+
+def fitted(config: Head, given: Given, tokenizer: WordPieces) -> Head:
+    """The config for these words, where they are new."""
+    if given.start:
+        return config
+    symbols = ReaderSymbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end, mask=tokenizer.mask)
+    return config.fitted(vocabulary=tokenizer.size, symbols=symbols)
+
+
+def weights_of(given: Given, config: BertConfig) -> dict[str, Tensor]:
+    """The encoder's weights as those of a model with a head; the head's too, where it is for the same labels."""
+    if given.start is None:
+        return {}
+    start = given.model.model
+    found = {f"encoder.{name}": weight for name, weight in start.encoder.state_dict().items()}
+    if type(start.config) is type(config) and start.config.labels == config.labels:  # type: ignore[attr-defined]
+        found |= {name: weight for name, weight in start.state_dict().items() if not name.startswith("encoder.")}
+    if not config.pooler:
+        found = {name: weight for name, weight in found.items() if not name.startswith("encoder.pooler.")}
+    return found
+
+
+def check_lengths(encoded: Sequence[Encoded], longest: int, too_long: str) -> list[str]:
+    """A note on rows that were cut, or an error at the first."""
+    cut = [(number, one.cut) for number, one in enumerate(encoded, 1) if one.cut]
+    if not cut:
+        return []
+    if too_long == "stop":
+        number, pieces = cut[0]
+        raise InputError(
+            f"row {number:,} has {pieces + longest:,} pieces, at most {longest:,} are read (and {len(cut) - 1:,} more "
+            "rows have too many); data.too_long=cut to cut them"
+        )
+    return [f"{len(cut):,} of {len(encoded):,} rows have more than {longest:,} pieces: their ends are cut off"]

@@ -1,0 +1,27 @@
+"""A task of GLUE, from its folder as published: CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE or WNLI.
+
+    regard train glue SST-2/ --from path/to/bert --seeds 3 -o runs/sst-2
+    regard evaluate runs/sst-2/seed-1 runs/sst-2/seed-2 runs/sst-2/seed-3
+
+The task is known by the folder's name (else data.task=sst-2), and scored by its own metric: Matthews' correlation,
+accuracy, F1, or Pearson's and Spearman's. One seed says little: --seeds 3 gives mean and standard deviation.
+"""
+
+from regard.data.labeled_corpus import GlueDataConfig
+from regard.models.bert import BertClassifierConfig
+from regard.recipes.fine_tuning import encoder_with, training
+from regard.recipes.labeled_text import prepare_glue
+from regard.recipes.run import Given, Recipe, Run
+from regard.tasks.classification import ClassificationConfig
+
+
+def settings(given: Given) -> Run:
+    return Run(
+        model=encoder_with(BertClassifierConfig, given),
+        task=ClassificationConfig(),
+        data=GlueDataConfig(),
+        training=training(given),
+    )
+
+
+RECIPE = Recipe("glue", settings, prepare_glue, "a text, or two with a tab between them", starts=True, judged=True)

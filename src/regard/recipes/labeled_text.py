@@ -1,0 +1,105 @@
+"""Labeled texts made ready for a classifier."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.labeled import Labeled
+from regard.data.labeled_corpus import (
+    GlueDataConfig,
+    LabeledCorpus,
+    LabeledDataConfig,
+    read_corpus,
+    read_glue_corpus,
+)
+from regard.data.rows import RowData, Rows
+from regard.errors import ConfigError, DataError
+from regard.models.bert import BertClassifierConfig
+from regard.recipes.fine_tuning import check_lengths, fitted, weights_of, words_of
+from regard.recipes.run import Given, Prepared, Run
+from regard.tasks.classification import Classification, ClassificationConfig, balancing_weights
+from regard.text.word_pieces import WordPieces
+
+
+def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
+    """The classification task on the user's tables."""
+    settings: LabeledDataConfig = run.data  # type: ignore[assignment]
+    return _prepare(run, given, tokenizer_file, read_corpus(given.paths, settings), settings)
+
+
+def prepare_glue(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
+    """The classification task on a folder of GLUE."""
+    settings: GlueDataConfig = run.data  # type: ignore[assignment]
+    if len(given.paths) != 1:
+        raise DataError(f"got {len(given.paths)} folders, wanted one, such as SST-2/ as GLUE publishes it")
+    return _prepare(run, given, tokenizer_file, read_glue_corpus(Path(given.paths[0]), settings), settings)
+
+
+def _prepare(
+    run: Run, given: Given, tokenizer_file: Path, corpus: LabeledCorpus, settings: LabeledDataConfig | GlueDataConfig
+) -> Prepared:
+    config: BertClassifierConfig = run.model  # type: ignore[assignment]
+    if config.labels not in ((), corpus.labels):
+        raise ConfigError(f"model.labels={config.labels}, but the data has {corpus.labels}; leave them out")
+    texts = (text for row in corpus.training for text in (row.text, row.second or ""))
+    tokenizer = words_of(given, texts, config.vocabulary, tokenizer_file)
+    config = fitted(config, given, tokenizer).model_copy(update={"labels": corpus.labels})
+    maker = _Maker(tokenizer, min(settings.longest or config.context, config.context), settings.too_long, corpus.labels)
+    first = next(iter(corpus.heldout.values()))
+    training, notes = maker.rows(corpus.training)
+    heldout, _ = maker.rows(first)
+    weights = weights_of(given, config)
+    if not corpus.labels:  # the score begins at the mean of all
+        weights.setdefault(
+            "head.bias", torch.tensor([np.mean([float(row.label or 0) for row in corpus.training])]).float()
+        )
+    task = Classification(RowData(training, heldout), corpus.labels, corpus.metrics, _class_weights(run, corpus))
+    what = f"{len(corpus.labels)} classes ({', '.join(corpus.labels[:10])})" if corpus.labels else "a score"
+    notes = [
+        *corpus.notes,
+        f"{len(training):,} rows to train on, {len(heldout):,} held out; {what}",
+        *notes,
+        "begins from nothing: --from MODEL begins from an encoder that knows the language"
+        if given.start is None
+        else f"begins from {given.start}, the head fresh" * ("head.weight" not in weights),
+    ]
+    return Prepared(task, config, [note for note in notes if note], weights)
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Labeled texts to rows of pieces."""
+
+    tokenizer: WordPieces
+    longest: int
+    too_long: str
+    labels: tuple[str, ...]
+
+    def rows(self, labeled: Sequence[Labeled]) -> tuple[Rows, list[str]]:
+        pairs = labeled[0].second is not None
+        encoded = self.tokenizer.encode_all(
+            [row.text for row in labeled],
+            [row.second or "" for row in labeled] if pairs else None,
+            longest=self.longest,
+        )
+        notes = check_lengths(encoded, self.longest, self.too_long)
+        return Rows(encoded, self._targets(labeled), self.tokenizer.padding), notes
+
+    def _targets(self, labeled: Sequence[Labeled]) -> np.ndarray:
+        if not self.labels:
+            return np.array([float(row.label or 0) for row in labeled], np.float32)
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        return np.array([numbers[row.label or ""] for row in labeled], np.int64)
+
+
+def _class_weights(run: Run, corpus: LabeledCorpus) -> Tensor | None:
+    settings: ClassificationConfig = run.task  # type: ignore[assignment]
+    if not settings.class_weights:
+        return None
+    if not corpus.labels:
+        raise ConfigError("task.class_weights=true, but the label is a score; leave it out")
+    return balancing_weights([sum(row.label == label for row in corpus.training) for label in corpus.labels])

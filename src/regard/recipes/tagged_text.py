@@ -1,0 +1,48 @@
+"""Tagged sentences made ready for a tagger."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.data.conll import Tagged
+from regard.data.rows import IGNORED, RowData, Rows
+from regard.data.tagged_corpus import TaggedDataConfig, read_tagged_corpus
+from regard.models.bert import BertTaggerConfig
+from regard.recipes.fine_tuning import fitted, weights_of, words_of
+from regard.recipes.run import Given, Prepared, Run
+from regard.tasks.tagging import Tagging
+from regard.text.word_pieces import WordPieces
+from regard.text.word_rows import first_pieces, rows_of_words
+
+
+def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
+    """The tagging task on the user's files."""
+    settings: TaggedDataConfig = run.data  # type: ignore[assignment]
+    config: BertTaggerConfig = run.model  # type: ignore[assignment]
+    corpus = read_tagged_corpus(given.paths, settings)
+    texts = (" ".join(sentence.words) for sentence in corpus.training)
+    tokenizer = words_of(given, texts, config.vocabulary, tokenizer_file)
+    config = fitted(config, given, tokenizer).model_copy(update={"labels": corpus.labels})
+    data = RowData(
+        rows_of(corpus.training, corpus.labels, tokenizer, config.context),
+        rows_of(corpus.heldout, corpus.labels, tokenizer, config.context),
+    )
+    notes = [
+        *corpus.notes,
+        f"{len(corpus.training):,} sentences to train on, {len(corpus.heldout):,} held out; "
+        f"{len(corpus.labels)} tags ({', '.join(corpus.labels[:10])})",
+    ]
+    return Prepared(Tagging(data, corpus.labels), config, notes, weights_of(given, config))
+
+
+def rows_of(sentences: Sequence[Tagged], labels: Sequence[str], tokenizer: WordPieces, longest: int) -> Rows:
+    """A row a sentence, of a long one several; each word's label is wanted of its first piece."""
+    numbers = {label: number for number, label in enumerate(labels)}
+    encoded, targets = [], []
+    for sentence in sentences:
+        for start, row in rows_of_words(tokenizer, sentence.words, longest):
+            wanted = [IGNORED] * len(row.ids)
+            for word, place in first_pieces(row).items():
+                wanted[place] = numbers[(sentence.labels or ())[start + word]]
+            encoded.append(row)
+            targets.append(wanted)
+    return Rows(encoded, targets, tokenizer.padding)

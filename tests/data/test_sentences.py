@@ -1,0 +1,117 @@
+"""Documents and their sentences: blank lines, long lines, and what is kept out."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.data import cutting
+from regard.data.cutting import between_blank_lines
+from regard.data.pairs import is_heldout
+from regard.data.sentences import LONG_LINE, SentenceCorpus, sentences_of
+from regard.data.text_corpus import TextDataConfig
+
+
+def documents(pieces) -> list[str]:
+    found, parts = [], []
+    for piece in pieces:
+        parts.append(piece.text)
+        if piece.last:
+            found.append("".join(parts))
+            parts = []
+    assert not parts, "every document is closed"
+    return found
+
+
+def test_blank_lines_divide_documents():
+    text = "\n\none\ntwo\n\nthree\n \t\n\n\nfour\n\n"
+    assert documents(between_blank_lines([text])) == ["one\ntwo", "three", "four"]
+    assert documents(between_blank_lines(["one\ntwo\n"])) == ["one\ntwo\n"]
+    assert documents(between_blank_lines(["", "\n \n", "\n"])) == []
+
+
+@given(text=st.text("ab \n", max_size=40), cuts=st.lists(st.integers(0, 40), max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_it_does_not_matter_where_the_chunks_end(text, cuts):
+    places = [0, *sorted(cuts), len(text)]
+    chunks = [text[start:stop] for start, stop in pairwise(places)]
+    lines = [[]]
+    for line in text.split("\n"):
+        if line.strip():
+            lines[-1].append(line.strip())
+        elif lines[-1]:
+            lines.append([])
+    found = [sentences_of(document) for document in documents(between_blank_lines(chunks))]
+    assert found == [document for document in lines if document]
+
+
+def test_long_documents_come_in_pieces(monkeypatch):
+    for name, size in (("PIECE", 20), ("LONG", 40), ("HARD", 160)):
+        monkeypatch.setattr(cutting, name, size)
+    long = "\n".join(f"line {number}" for number in range(30))
+    pieces = list(between_blank_lines([f"one\n\n{long[:100]}", f"{long[100:]}\n\nthree"]))
+    assert documents(pieces) == ["one", long, "three"]
+    assert len(pieces) == 6
+    data = "x" * 200 + "\n\n" + "y"
+    assert [text.strip() for text in documents(between_blank_lines(data))] == ["x" * 200, "y"]
+
+
+LONG = "He left early, and nobody saw him go, for the lamps were out and the street lay dark between the houses. "
+
+
+def test_a_line_is_a_sentence_and_a_long_line_several():
+    assert sentences_of("Dr. Who left. She stayed.\n\n  next \n") == ["Dr. Who left. She stayed.", "next"]
+    assert len(LONG * 2) > LONG_LINE
+    assert sentences_of(LONG * 2) == [LONG.strip()] * 2
+
+
+@pytest.mark.parametrize(
+    ("behind", "parts"),
+    [
+        ("She stayed.", ["She stayed."]),
+        ("“Why?” She stayed.", ["“Why?”", "She stayed."]),
+        ("(Why?) ¿Quién? Él.", ["(Why?)", "¿Quién?", "Él."]),
+        ("Of 3.5 it is no end. but this... is none.", ["Of 3.5 it is no end. but this... is none."]),
+        ("Étienne came! And went?! Yes…  No", ["Étienne came!", "And went?!", "Yes…", "No"]),
+        ("A 他走了。她留下了！", ["A 他走了。", "她留下了！"]),
+    ],
+)
+def test_where_a_sentence_ends(behind, parts):
+    assert sentences_of(LONG * 2 + behind) == [LONG.strip()] * 2 + parts
+    assert sentences_of(behind) == [behind]
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_row_and_every_paragraph_is_a_document(tmp_path):
+    text = write(tmp_path / "a.txt", "one\ntwo\n\nthree\n")
+    lines = write(tmp_path / "b.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in ("four\n\nfive", "six")))
+    corpus = SentenceCorpus([text, lines], TextDataConfig())
+    assert corpus.documents == 4
+    assert documents(corpus.pieces()) == ["one\ntwo", "three\n", "four\n\nfive", "six"]
+
+
+def test_few_documents_lose_their_ends_and_it_is_said(tmp_path):
+    few = SentenceCorpus([write(tmp_path / "few.txt", "one two three\nfour\n\nfive six seven\n")], TextDataConfig())
+    assert any("2 documents are too few to keep whole ones out: the last 10% of each" in note for note in few.notes)
+    assert len(documents(few.heldout())) == 2
+    whole = "\n\n".join(f"document {number}\nends" for number in range(300))
+    many = SentenceCorpus([write(tmp_path / "many.txt", whole)], TextDataConfig())
+    assert many.notes == []
+    held, trained = documents(many.heldout()), documents(many.training())
+    assert len(held) + len(trained) == 300
+    assert 10 <= len(held) <= 60
+    assert not set(held) & set(trained)
+    assert all(is_heldout(text, 0.1) for text in held)
+    assert many.settings["blank_lines"]
+
+
+def test_one_document_is_split_at_its_end(tmp_path):
+    corpus = SentenceCorpus([write(tmp_path / "one.txt", "word\n" * 100)], TextDataConfig())
+    assert corpus.documents == 1
+    assert "".join(documents(corpus.training())) + "".join(documents(corpus.heldout())) == "word\n" * 100
