@@ -8,6 +8,7 @@ caption that equals it is true and complete.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from regard.errors import ConfigError
 from regard.worlds.drawing import Draw
@@ -72,7 +73,7 @@ def false_caption(scene: Scene, index: int) -> Caption:
 
 def _content(scene: Scene) -> Content:
     things = list(scene.things)
-    return things, [relation(one, other) for one, other in zip(things, things[1:], strict=False)]
+    return things, [relation(one, other) for one, other in pairwise(things)]
 
 
 def _written(things: Sequence[Thing], relations: Sequence[str], *, lead: str = "", backward: bool = False) -> Caption:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal
 
 from regard.worlds.drawing import Draw
@@ -11,6 +11,7 @@ from regard.worlds.scene_things import COLORS, SHAPES, SIZES, TEXTURES, Box, Kin
 
 Part = Literal["training", "heldout"]
 Look = tuple[str, str, str, str]  # shape, color, size, texture
+Row = tuple[int, ...]  # of extents
 
 RESERVED_IN = 10  # one pair of kinds in so many is held out
 EXTENTS = {"small": (13, 15), "large": (23, 25)}  # of a picture of 64 pixels
@@ -37,7 +38,7 @@ def choose_things(draw: Draw, part: Part, side: int) -> tuple[Thing, ...]:
     looks = _looks(draw, count)
     while holds_reserved((look[1], look[0]) for look in looks) != heldout:
         looks = _looks(draw, count)
-    boxes = _boxes(draw, [scaled(draw.pick(EXTENTS[look[2]]), side) for look in looks], side)
+    boxes = _boxes(draw, tuple(scaled(draw.pick(EXTENTS[look[2]]), side) for look in looks), side)
     return tuple(Thing(*look, box) for look, box in zip(looks, boxes, strict=True))
 
 
@@ -65,8 +66,8 @@ def _looks(draw: Draw, count: int) -> list[Look]:
     return looks
 
 
-def _boxes(draw: Draw, extents: Sequence[int], side: int) -> list[Box]:
-    rows = draw.pick([rows for rows in _arrangements(extents) if fits(rows, side)])
+def _boxes(draw: Draw, extents: Row, side: int) -> list[Box]:
+    rows = draw.pick(_arrangements(extents, side))
     tops = _starts(draw, [max(row) for row in rows], side)
     boxes = []
     for row, top in zip(rows, tops, strict=True):
@@ -77,15 +78,16 @@ def _boxes(draw: Draw, extents: Sequence[int], side: int) -> list[Box]:
     return boxes
 
 
-def _arrangements(extents: Sequence[int]) -> list[list[Sequence[int]]]:
-    """All ways to break things into rows, their order kept."""
+@lru_cache(maxsize=4096)
+def _arrangements(extents: Row, side: int) -> list[list[Row]]:
+    """All ways to break things into rows that fit, their order kept."""
     last = len(extents)
     found = []
     for breaks in range(last):
         for cuts in combinations(range(1, last), breaks):
             ends = (0, *cuts, last)
-            found.append([extents[ends[i] : ends[i + 1]] for i in range(breaks + 1)])
-    return found
+            found.append([extents[start:end] for start, end in pairwise(ends)])
+    return [rows for rows in found if fits(rows, side)]
 
 
 def _starts(draw: Draw, extents: Sequence[int], side: int) -> list[int]:

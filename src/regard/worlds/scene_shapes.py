@@ -1,7 +1,6 @@
 """The masks of the shapes: which pixels of a square belong to one, and which of them its texture darkens."""
 
 from collections.abc import Callable
-from functools import lru_cache
 from math import cos, pi, sin
 
 import numpy as np
@@ -11,17 +10,13 @@ Grid = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
-@lru_cache(maxsize=1024)
 def mask(shape: str, extent: int) -> Mask:
     """The pixels of a shape in a square of `extent` pixels, an odd number; it touches all four sides."""
     assert extent % 2 == 1, "a tip in the middle needs a pixel in the middle"
     middles = (np.arange(extent) - extent // 2) / (extent / 2)
-    filled = _INSIDE[shape](middles[None, :], middles[:, None])
-    filled.flags.writeable = False
-    return filled
+    return _INSIDE[shape](middles[None, :], middles[:, None])
 
 
-@lru_cache(maxsize=1024)
 def darkened(shape: str, extent: int, texture: str, grain: int) -> Mask:
     """The pixels a texture darkens; its stripes and dots are `grain` pixels wide."""
     across, down = np.arange(extent)[None, :], np.arange(extent)[:, None]
@@ -32,9 +27,7 @@ def darkened(shape: str, extent: int, texture: str, grain: int) -> Mask:
         pattern = ((across - start) // grain % 2 == 0) & ((down - start) // grain % 2 == 0)
     else:
         pattern = np.zeros((extent, extent), bool)
-    dark: Mask = pattern & mask(shape, extent)
-    dark.flags.writeable = False
-    return dark
+    return np.asarray(pattern & mask(shape, extent))
 
 
 # Each says which points lie inside, with `across` and `down` from -1 to 1.
@@ -53,7 +46,7 @@ def _triangle(across: Grid, down: Grid) -> Mask:
 
 
 def _star(across: Grid, down: Grid) -> Mask:
-    """A pentagram: all points within at least four of its five lines, which are moved out a little to blunt the tips."""
+    """A pentagram: what lies within four of its five lines, which are moved out a little to blunt the tips."""
     right, low = across * sin(2 * pi / 5), (down * (1 + cos(pi / 5)) - (1 - cos(pi / 5))) / 2
     turns = [2 * pi * k / 5 for k in range(5)]
     within = sum((right * sin(turn) - low * cos(turn) <= 0.36).astype(int) for turn in turns)
