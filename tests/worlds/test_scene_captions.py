@@ -170,6 +170,23 @@ def test_false_captions_keep_to_their_part_of_the_world(scenes):
             assert any(reserved(*pair) for pair in combinations(kinds, 2)) == ("heldout" in scene.key)
 
 
+def test_false_captions_tell_of_scenes_that_find_room(scenes):
+    """Drawn as small as they come, with four pixels between things and one at each edge."""
+    extent = {"small": 13, "large": 23}
+    for scene in scenes:
+        for index in range(3):
+            rows = [[extent[thing[0]] for thing in row] for row in read(false_caption(scene, index).words)]
+            for line in (*rows, [max(row) for row in rows]):
+                assert sum(line) + 4 * (len(line) - 1) + 2 <= 64
+
+
+def test_no_word_gives_a_false_caption_away(scenes):
+    true = Counter(word for scene in scenes for word in caption(scene).words)
+    false = Counter(word for scene in scenes for word in false_caption(scene, 0).words)
+    for word, count in true.items():
+        assert false[word] == pytest.approx(count, rel=0.12), word
+
+
 def test_false_captions_are_drawn_by_index(scenes):
     scene = scenes[1]
     assert false_caption(scene, 4) == false_caption(scene, 4)
