@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from regard.errors import InputError
 if TYPE_CHECKING:
     from regard.evaluation.cost import Growth, Measured
     from regard.evaluation.model_cost import Row
+    from regard.inspection.neighbors import Neighbor
     from regard.running.costing import LayerCosts
     from regard.running.translator import Answer
     from regard.running.writer import Continued, Token
@@ -47,10 +49,32 @@ def show_scores(scores: dict[str, Any]) -> None:
             for row in value:
                 numbers = "  ".join(f"{key} {row[key]:.4g}" for key in ("bleu", "chrf", "exact_match"))
                 print(f"  {row['source_words']:<8}pairs {row['pairs']:<8,}{numbers}")
+        elif name.endswith("confusion"):
+            show_table(name, value)
+        elif name.endswith("worst"):
+            show_worst(name, value)
         elif isinstance(value, float):
             print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
         elif name != "deviation":
             print(f"{name:<26}{value}")
+
+
+def show_table(name: str, rows: list[list[str]]) -> None:
+    """Rows of words in columns."""
+    print(name)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)))
+
+
+def show_worst(name: str, errors: list[dict[str, Any]]) -> None:
+    """The errors a model was surest of."""
+    if errors:
+        print(f"{name} errors")
+    for error in errors:
+        text = " | ".join(error[key] for key in ("text", "second") if key in error)
+        sure = f" ({error['probability']:.0%} sure)" if "probability" in error else ""
+        print(f"  {error['wanted']}, found {error['found']}{sure}: {text[:200]}")
 
 
 def show_continued(
@@ -84,6 +108,27 @@ def continued_as_dict(found: "Continued", likely: "list[list[Token]] | None") ->
             [token.text, None if math.isnan(token.log_probability) else token.log_probability] for token in tokens
         ]
     return {"prompt": found.prompt, "texts": texts}
+
+
+def show_near(found: "dict[str, list[Neighbor]]") -> None:
+    """The neighbors of each word, one a line."""
+    for word, near in found.items():
+        wide = max([24, *(len(one.word) + 2 for one in near)])
+        print(f"{word:<{wide}}{'cosine':>8}{'distance':>10}")
+        for one in near:
+            print(f"  {one.word:<{wide - 2}}{one.cosine:>8.3f}{one.distance:>10.3f}")
+
+
+def show_near_both(result: dict[str, Any], one: str, other: str) -> None:
+    """The neighbors of each word in two sets of vectors, side by side."""
+    for word, near in result["neighbors"].items():
+        print(f"{word}: {result['same'][word]} of {len(near)} neighbors are the same")
+        print(f"  {one[-32:]:<33}{'cosine':>7}   {other[-32:]:<33}{'cosine':>7}")
+        for left, right in zip_longest(near, result["with"][word]):
+            sides = [f"{each['word']:<33}{each['cosine']:>7.3f}" if each else " " * 40 for each in (left, right)]
+            print(f"  {'   '.join(sides)}".rstrip())
+    whole = result["agreement"]
+    print(f"agreement over {whole['words']:,} words that both have: correlation {whole['correlation']:.3f} of cosines")
 
 
 def save_picture(answer: "Answer", path: Path) -> None:

@@ -70,11 +70,15 @@ def test_line_ends_marks_spaces_and_missing_last_ends(tmp_path):
 
 
 def test_tabs_and_comments(tmp_path):
-    raw = "# id 1\n#tag\tO\nNew York\tB-LOC\n\xa0\tO\n\n# id 2\n#\tO\n"
+    raw = "# id 1\n#tag\tO\nNew York\tB-LOC\n\xa0\tO\n\n# 2\n#\tO\n"
     assert read(write(tmp_path / "a.tsv", raw)) == [
         Tagged(("#tag", "New York", "\xa0"), ("O", "B-LOC", "O")),
         Tagged(("#",), ("O",)),
     ]
+
+
+def test_a_space_that_does_not_break_is_no_end_of_a_column(tmp_path):
+    assert read(write(tmp_path / "a.conll", "10\xa0000 O\n")) == [Tagged(("10\xa0000",), ("O",))]
 
 
 def test_comments_of_files_with_spaces(tmp_path):
@@ -122,6 +126,7 @@ def test_a_bad_line_costs_its_sentence(tmp_path, line, said):
 
 def test_columns_that_are_not_there(tmp_path):
     assert "wrong columns: got 2, wanted at least 5" in failure(write(tmp_path / "a", "EU O\n"), column=5)
+    assert "the word and its label are both column 2" in failure(write(tmp_path / "b", "O EU\n"), word=2)
 
 
 def test_useless_files(tmp_path):

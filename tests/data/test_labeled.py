@@ -114,7 +114,7 @@ def test_quotes_of_tsv_are_characters(tmp_path):
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=1).filter(str.strip)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(TEXTS, st.sampled_from("ab")), min_size=1, max_size=5))
 def test_what_is_written_as_csv_is_read_back(tmp_path_factory, rows):
     path = write(tmp_path_factory.mktemp("csv") / "a.csv", as_csv(rows))
@@ -165,6 +165,7 @@ def test_columns_can_be_given(tmp_path):
     path = write(tmp_path / "a.csv", "title,text,Mood,label\nt,x,m,l\n")
     assert read(path, text="title", label="mood") == [Labeled("t", None, "m")]
     assert read(path, text="title", second="text", label="label") == [Labeled("t", "x", "l")]
+    assert read(path, second="title", label="label") == [Labeled("x", "t", "l")]  # what is given is not found again
     assert read(path, text="text", label="3") == [Labeled("x", None, "m")]  # by its place, as the header is there
 
 
@@ -236,6 +237,7 @@ BAD = {
         ("a,b,c", "wrong columns: got 3, wanted 2"),
         ("a", "wrong columns: got 1, wanted 2"),
         (",x", "empty text: the text is empty"),
+        (",", "empty text: the text is empty"),
         ("a, ", "empty label"),
         (b"\xff,x", "invalid UTF-8"),
         ('"open,x', "bad CSV: unexpected end of data"),
@@ -249,6 +251,7 @@ BAD = {
         ("a", "wrong columns: got 1, wanted 2"),
         ("a\tb\t", "wrong columns: got 3, wanted 2"),
         ("\tb", "empty text"),
+        ("\t", "empty text"),
         ("a\t", "empty label"),
         (b"\xe9\tb", "invalid UTF-8"),
         ("x" * (LIMIT + 5) + "\ta", "too long"),

@@ -45,7 +45,7 @@ def test_f1_of_more_labels_is_the_mean_of_those_that_occur():
 LABELS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=30)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(LABELS)
 def test_equal_to_scikit_learn(pairs):
     found, wanted = map(list, zip(*pairs, strict=True))

@@ -73,6 +73,7 @@ class _File:
     """One file while it is read: where its columns are, and how many it has once the first line is known."""
 
     def __init__(self, path: Path, word: int | None, column: int | None, labels_needed: bool) -> None:
+        assert all(place is None or place > 0 for place in (word, column)), "columns are counted from 1"
         universal = ending(path) == ".conllu"
         self._path = path
         self._universal = universal
@@ -137,6 +138,8 @@ class _File:
         if len(cells) != self._width:
             return Flaw("wrong columns", f"got {len(cells)}, wanted {self._width} as in the lines before")
         word, label = cells[self._word], None if alone else cells[self._label]
+        if not alone and self._word == self._label % len(cells):
+            return Flaw("wrong columns", f"the word and its label are both column {self._word + 1}; choose another")
         if not word or label == "":
             return Flaw(*(("empty label", "the label is empty") if word else ("empty word", "the word is empty")))
         if sign := CONTROL.search(word + (label or "")):

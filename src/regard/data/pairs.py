@@ -35,6 +35,7 @@ class DataConfig(Facts):
     whole_words: int = Field(0, ge=0, description="tokens of the vocabulary that are the text's commonest words, uncut")
     sentences: int = Field(150_000, ge=1, description="pairs the built-in world makes when no files are given")
     joined: int = Field(1, ge=1, le=8, description="sentences of the built-in world in one pair, at most")
+    vectors: Path | None = Field(None, description="word vectors that the table of words begins with: glove.txt")
 
 
 @dataclass(frozen=True)

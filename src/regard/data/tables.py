@@ -109,7 +109,7 @@ def _tsv_records(path: Path) -> Iterator[Record]:
     for number, line in enumerate(_decoded(path), 1):
         if isinstance(line, Flaw):
             yield number, line
-        elif line.strip():
+        elif "\t" in line or line.strip():
             yield number, line.split("\t")
 
 
@@ -128,7 +128,7 @@ def _csv_records(path: Path) -> Iterator[Record]:
             lines.give_back()
             yield start, Flaw("bad CSV", f"{error} (a quote that is not closed or not doubled?)")
         else:
-            if any(cell.strip() for cell in row):
+            if len(row) > 1 or "".join(row).strip():
                 yield start, row
 
 

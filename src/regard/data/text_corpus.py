@@ -33,6 +33,7 @@ class TextDataConfig(TextFilesConfig):
         description="bpe, characters or bytes; or ready-made: gpt2, a folder, a tokenizer.json, a name on the hub",
     )
     apart: bool = Field(False, description="attention stays inside each document of a window")
+    vectors: Path | None = Field(None, description="word vectors that the table of words begins with: glove.txt")
 
 
 class TextCorpus:

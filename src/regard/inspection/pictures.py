@@ -32,10 +32,10 @@ def shade(weight: float) -> str:
     return SHADES[min(len(SHADES) - 1, int(weight * len(SHADES)))]
 
 
-def check_picture(path: Path) -> None:
+def check_picture(path: Path, endings: Sequence[str] = PICTURES) -> None:
     """InputError, before any work is done, if no picture can be written there."""
-    if path.suffix.lower() not in PICTURES:
-        raise InputError(f"{path}: a picture ends in {', '.join(PICTURES)}; got {path.suffix!r}")
+    if path.suffix.lower() not in endings:
+        raise InputError(f"{path}: a picture ends in {', '.join(endings)}; got {path.suffix!r}")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; make it first")
 

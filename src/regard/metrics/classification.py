@@ -47,7 +47,7 @@ def f1(found: Sequence[str], wanted: Sequence[str], labels: Sequence[str]) -> fl
     """Of two labels, the F1 of the second, the positive one (as GLUE has it for MRPC and QQP); else the macro-F1."""
     if len(labels) != 2:
         return macro_f1(found, wanted)
-    return float(sklearn.f1_score(wanted, found, labels=labels[1:], average="macro", zero_division=0))
+    return float(sklearn.f1_score(wanted, found, labels=list(labels[1:]), average="macro", zero_division=0))
 
 
 def macro_f1(found: Sequence[str], wanted: Sequence[str]) -> float:

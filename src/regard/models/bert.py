@@ -135,6 +135,11 @@ class Bert(nn.Module):
         """Itself, as the models with heads call it."""
         return self
 
+    @property
+    def words_table(self) -> Tensor:
+        """The matrix (V, D) that words are looked up in."""
+        return self.embedding.words.weight
+
 
 class BertEmbedding(nn.Module):
     """Word + place + sentence, normed."""
@@ -175,6 +180,23 @@ class Block(nn.Module):
         return self.words(words)
 
 
+class OnEncoder(nn.Module):
+    """What the models with heads share: the encoder."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Bert(config)
+
+    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
+        return self.encoder(ids, segments)
+
+    @property
+    def words_table(self) -> Tensor:
+        """The matrix (V, D) that words are looked up in."""
+        return self.encoder.words_table
+
+
 class Pretrained(NamedTuple):
     """What a pretraining model says of its rows."""
 
@@ -182,13 +204,11 @@ class Pretrained(NamedTuple):
     next: Tensor  # (B, 2) logits: 0 the second sentence follows the first, 1 it comes from elsewhere
 
 
-class BertPretraining(nn.Module):
+class BertPretraining(OnEncoder):
     """Hidden words and the next sentence: what BERT learns from any text."""
 
     def __init__(self, config: BertPretrainingConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder = Bert(config)
+        super().__init__(config)
         self.head = WordHead(config)
         self.next = Linear(config.width, 2)
         small_normal(self)
@@ -198,9 +218,6 @@ class BertPretraining(nn.Module):
         assert whole is not None
         return Pretrained(self.word_logits(words), self.next_logits(whole))
 
-    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
-        return self.encoder(ids, segments)
-
     def word_logits(self, words: Tensor) -> Tensor:
         """(…, V) for words (…, D): those that were hidden, say, and no others."""
         return self.head(words, self.encoder.embedding.words)
@@ -209,21 +226,16 @@ class BertPretraining(nn.Module):
         return self.next(whole)
 
 
-class BertWords(nn.Module):
+class BertWords(OnEncoder):
     """Hidden words alone: logits (B, T, V)."""
 
     def __init__(self, config: BertWordsConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder = Bert(config)
+        super().__init__(config)
         self.head = WordHead(config)
         small_normal(self)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
         return self.word_logits(self.read(ids, segments).words)
-
-    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
-        return self.encoder(ids, segments)
 
     def word_logits(self, words: Tensor) -> Tensor:
         return self.head(words, self.encoder.embedding.words)
@@ -243,13 +255,11 @@ class WordHead(nn.Module):
         return table.logits(self.norm(self.activation(self.project(words))), self.bias)
 
 
-class BertClassifier(nn.Module):
+class BertClassifier(OnEncoder):
     """The class of a row: logits (B, C); or its score, (B, 1)."""
 
     def __init__(self, config: BertClassifierConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder = Bert(config)
+        super().__init__(config)
         self.dropout = nn.Dropout(config.dropout)
         self.head = Linear(config.width, len(config.labels) or 1)
         small_normal(self)
@@ -257,23 +267,15 @@ class BertClassifier(nn.Module):
     def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
         return self.head(self.dropout(self.read(ids, segments).whole))
 
-    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
-        return self.encoder(ids, segments)
 
-
-class BertTagger(nn.Module):
+class BertTagger(OnEncoder):
     """The tag of each word: logits (B, T, C)."""
 
     def __init__(self, config: BertTaggerConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder = Bert(config)
+        super().__init__(config)
         self.dropout = nn.Dropout(config.dropout)
         self.head = Linear(config.width, len(config.labels))
         small_normal(self)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
         return self.head(self.dropout(self.read(ids, segments).words))
-
-    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
-        return self.encoder(ids, segments)

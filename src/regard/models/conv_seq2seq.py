@@ -104,6 +104,11 @@ class ConvTranslator(nn.Module):
         return [f"decoder.{number}.weights" for number in range(len(self.decoder))]
 
     @property
+    def words_table(self) -> Tensor:
+        """The matrix (V, D) that words are looked up in."""
+        return self.embedding.weight
+
+    @property
     def blocks(self) -> list[nn.Module]:
         """The repeated parts, for whoever compiles, shards or recomputes them from outside."""
         return [*self.encoder, *self.decoder]

@@ -119,6 +119,11 @@ class Llama(nn.Module):
         return self._output.logits(words)
 
     @property
+    def words_table(self) -> Tensor:
+        """The matrix (V, D) that words are looked up in."""
+        return self.embedding.weight
+
+    @property
     def table(self) -> Tensor:
         """The matrix (V, D) of the output layer, for a loss that does not want all logits at once."""
         return self._output.weight

@@ -116,6 +116,11 @@ class RNNTranslator(nn.Module):
         return ["bridge.weights"] if isinstance(self.bridge, Attention) else []
 
     @property
+    def words_table(self) -> Tensor:
+        """The matrix (V, D) that words are looked up in."""
+        return self.embedding.weight
+
+    @property
     def blocks(self) -> list[nn.Module]:
         """The repeated parts, for whoever compiles, shards or recomputes them from outside."""
         return [*self.encoder, *self.decoder]

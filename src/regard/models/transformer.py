@@ -186,6 +186,11 @@ class Transformer(nn.Module):
         return [f"decoder.blocks.{number}.memory_attention.weights" for number in range(len(self.decoder.blocks))]
 
     @property
+    def words_table(self) -> Tensor:
+        """The matrix (V, D) that words are looked up in, the source's where there are two."""
+        return self.embedding.weight
+
+    @property
     def blocks(self) -> list[nn.Module]:
         """The repeated parts, for whoever compiles, shards or recomputes them from outside."""
         return [*self.encoder.blocks, *self.decoder.blocks]

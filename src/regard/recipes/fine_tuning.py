@@ -3,16 +3,18 @@
 Without a model to begin from, all is fresh: a small encoder, and a tokenizer made of the texts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from regard.errors import ConfigError, InputError
 from regard.models.bert import BertConfig
 from regard.models.symbols import ReaderSymbols
 from regard.recipes.run import Given
+from regard.recipes.starting import start_weights
 from regard.recipes.tokenizing import kept_or_made
 from regard.text.word_pieces import Encoded, WordPieces
 from regard.training.loop import TrainingConfig
@@ -71,11 +73,23 @@ def fitted(config: Head, given: Given, tokenizer: WordPieces) -> Head:
     return config.fitted(vocabulary=tokenizer.size, symbols=symbols)
 
 
-def weights_of(given: Given, config: BertConfig) -> dict[str, Tensor]:
+def start_of(given: Given, config: BertConfig, score: float | None = None) -> Callable[[nn.Module], str]:
+    """What a model with a head begins with: the encoder to begin from, if any. A score begins at this one."""
+    weights = {} if given.start is None else weights_of(given.model.model, config)
+    if score is not None:
+        weights.setdefault("head.bias", torch.tensor([score]))
+
+    def begin(model: nn.Module) -> str:
+        said = start_weights(model, weights)
+        return (
+            said if given.start else "begins from nothing; --from MODEL begins from an encoder that knows the language"
+        )
+
+    return begin
+
+
+def weights_of(start: Any, config: BertConfig) -> dict[str, Tensor]:
     """The encoder's weights as those of a model with a head; the head's too, where it is for the same labels."""
-    if given.start is None:
-        return {}
-    start = given.model.model
     found = {f"encoder.{name}": weight for name, weight in start.encoder.state_dict().items()}
     if type(start.config) is type(config) and start.config.labels == config.labels:  # type: ignore[attr-defined]
         found |= {name: weight for name, weight in start.state_dict().items() if not name.startswith("encoder.")}

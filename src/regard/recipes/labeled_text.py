@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from regard.data.labeled import Labeled
@@ -19,7 +18,7 @@ from regard.data.labeled_corpus import (
 from regard.data.rows import RowData, Rows
 from regard.errors import ConfigError, DataError
 from regard.models.bert import BertClassifierConfig
-from regard.recipes.fine_tuning import check_lengths, fitted, weights_of, words_of
+from regard.recipes.fine_tuning import check_lengths, fitted, start_of, words_of
 from regard.recipes.run import Given, Prepared, Run
 from regard.tasks.classification import Classification, ClassificationConfig, balancing_weights
 from regard.text.word_pieces import WordPieces
@@ -52,22 +51,19 @@ def _prepare(
     first = next(iter(corpus.heldout.values()))
     training, notes = maker.rows(corpus.training)
     heldout, _ = maker.rows(first)
-    weights = weights_of(given, config)
-    if not corpus.labels:  # the score begins at the mean of all
-        weights.setdefault(
-            "head.bias", torch.tensor([np.mean([float(row.label or 0) for row in corpus.training])]).float()
-        )
     task = Classification(RowData(training, heldout), corpus.labels, corpus.metrics, _class_weights(run, corpus))
     what = f"{len(corpus.labels)} classes ({', '.join(corpus.labels[:10])})" if corpus.labels else "a score"
     notes = [
         *corpus.notes,
         f"{len(training):,} rows to train on, {len(heldout):,} held out; {what}",
         *notes,
-        "begins from nothing: --from MODEL begins from an encoder that knows the language"
-        if given.start is None
-        else f"begins from {given.start}, the head fresh" * ("head.weight" not in weights),
     ]
-    return Prepared(task, config, [note for note in notes if note], weights)
+    return Prepared(task, config, notes, start_of(given, config, score=_mean(corpus)))
+
+
+def _mean(corpus: LabeledCorpus) -> float | None:
+    """Where a score begins."""
+    return None if corpus.labels else float(np.mean([float(row.label or 0) for row in corpus.training]))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Sentence pairs made ready for a translator: read or generated, split, tokenized into the cache."""
 
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from regard.data.tokenized import TokenizedPairs
 from regard.errors import DataError
 from regard.files import write_file
 from regard.models.symbols import Symbols
-from regard.recipes.built_in import sources
 from regard.recipes.run import Given, Prepared, Run
+from regard.recipes.starting import starting
 from regard.tasks.translation import Translation
 from regard.text.tokenizer import Tokenizer
 from regard.worlds.passages import passages
@@ -55,7 +56,8 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
         notes.append(f"the text has words for a vocabulary of {tokenizer.size:,}, not {vocabulary:,}")
     symbols = Symbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end)
     model = run.model.fitted(vocabulary=tokenizer.size, symbols=symbols, longest=_longest(data))  # type: ignore[attr-defined]
-    return Prepared(Translation(tokenizer, run.task, data), model, notes)  # type: ignore[arg-type]
+    task = Translation(tokenizer, run.task, data)  # type: ignore[arg-type]
+    return Prepared(task, model, notes, starting(settings.vectors, tokenizer))
 
 
 def _longest(data: ParallelText) -> int:
@@ -83,7 +85,7 @@ class FileCorpus:
     def __init__(self, paths: Sequence[Path], config: DataConfig) -> None:
         self.files = list(paths)
         self.config = config
-        self.settings: dict[str, Any] = config.model_dump(mode="json")
+        self.settings: dict[str, Any] = config.model_dump(mode="json", exclude={"vectors"})
         bad = BadLines()
         count = sum(1 for _ in self._read(bad))
         self.share = heldout_share(count, config.heldout)
@@ -108,7 +110,7 @@ class WorldCorpus:
 
     def __init__(self, config: DataConfig) -> None:
         self.config = config
-        self.files = sources("regard.worlds")
+        self.files = _sources("regard.worlds")
         self.settings: dict[str, Any] = config.model_dump(include={"sentences", "heldout", "joined"})
         self.notes: list[str] = []
 
@@ -127,3 +129,11 @@ class WorldCorpus:
 
 
 Corpus = FileCorpus | WorldCorpus
+
+
+def _sources(package: str) -> list[Path]:
+    """The code of a package: a world is its content."""
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return sorted(Path(spec.submodule_search_locations[0]).glob("*.py"))

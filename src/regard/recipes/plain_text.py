@@ -12,6 +12,7 @@ from regard.errors import ConfigError
 from regard.huggingface.hub import find
 from regard.huggingface.language import symbols_of
 from regard.recipes.run import Given, Prepared, Run
+from regard.recipes.starting import from_weights, starting
 from regard.recipes.tokenizing import kept_or_made
 from regard.running.writer import Writer
 from regard.tasks.language_modeling import LanguageModeling
@@ -50,9 +51,11 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
             "tokens (data.evaluated); `regard evaluate` looks at all"
         )
     if given.start:
-        return Prepared(LanguageModeling(data), config, notes, given.model.model.state_dict())
+        if settings.vectors is not None:
+            raise ConfigError(f"data.vectors={settings.vectors} and --from {given.start} are two beginnings; give one")
+        return Prepared(LanguageModeling(data), config, notes, from_weights(given.model.model.state_dict()))
     fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
-    return Prepared(LanguageModeling(data), fitted, notes)
+    return Prepared(LanguageModeling(data), fitted, notes, starting(settings.vectors, tokenizer))
 
 
 def begun(given: Given) -> Any:

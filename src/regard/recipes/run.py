@@ -2,15 +2,15 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 from pydantic import SerializeAsAny
-from torch import Tensor, nn
+from torch import nn
 
 from regard.checkpoint import SETTINGS, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, model_files
 from regard.config import Facts, override
@@ -69,7 +69,7 @@ class Prepared:
     task: Any
     model: Facts
     notes: list[str]
-    weights: Mapping[str, Tensor] = field(default_factory=dict)  # those that do not begin by chance
+    start: Callable[[nn.Module], str] | None = None  # how a new model's weights begin, if not by chance alone; says so
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,8 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
         kind = kind_of(prepared.model)
         seed_everything(run.training.seed, 0)
         model = build(prepared.model)
-        begin_from(model, prepared.weights)
+        if prepared.start is not None:
+            yield Report(0, note=prepared.start(model))
         kept = (name for name in (TOKENIZER, TOKENIZER_CONFIG) if (path / name).is_file())
         tokenizer = {name: (path / name).read_bytes() for name in kept}
 
@@ -117,19 +118,6 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
             yield report
         if not last.stopped:
             write_files(path, files(_card(recipe, run, given, model, last)))
-
-
-def begin_from(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Give a fresh model those weights; each has its place, of its shape, or an error names it."""
-    wanted = model.state_dict()
-    for name, weight in weights.items():
-        if name not in wanted or wanted[name].shape != weight.shape:
-            there = tuple(wanted[name].shape) if name in wanted else "no place for it"
-            raise ConfigError(
-                f"the model to begin from has {name} of shape {tuple(weight.shape)}, the new one {there}; "
-                "leave model.* settings that change its size out"
-            )
-    model.load_state_dict(dict(weights), strict=False)
 
 
 def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:

@@ -7,7 +7,7 @@ from regard.data.conll import Tagged
 from regard.data.rows import IGNORED, RowData, Rows
 from regard.data.tagged_corpus import TaggedDataConfig, read_tagged_corpus
 from regard.models.bert import BertTaggerConfig
-from regard.recipes.fine_tuning import fitted, weights_of, words_of
+from regard.recipes.fine_tuning import fitted, start_of, words_of
 from regard.recipes.run import Given, Prepared, Run
 from regard.tasks.tagging import Tagging
 from regard.text.word_pieces import WordPieces
@@ -31,7 +31,7 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
         f"{len(corpus.training):,} sentences to train on, {len(corpus.heldout):,} held out; "
         f"{len(corpus.labels)} tags ({', '.join(corpus.labels[:10])})",
     ]
-    return Prepared(Tagging(data, corpus.labels), config, notes, weights_of(given, config))
+    return Prepared(Tagging(data, corpus.labels), config, notes, start_of(given, config))
 
 
 def rows_of(sentences: Sequence[Tagged], labels: Sequence[str], tokenizer: WordPieces, longest: int) -> Rows:

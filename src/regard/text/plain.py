@@ -20,7 +20,7 @@ from regard.files import encode_json
 from regard.text.decoding import Spellings
 from regard.text.folder import read_folder
 from regard.text.single_symbols import END, byte_core, character_core, fast_encoder
-from regard.text.spelling import visible, words_of_tokens
+from regard.text.spelling import visible, whole_words, words_of_tokens
 from regard.text.tokenizer import check_writable
 
 SMALLEST = 256 + 1  # the bytes and the end
@@ -188,6 +188,10 @@ class TextTokenizer:
     def spellings(self) -> Spellings:
         """What each token spells."""
         return Spellings(self._core, self.size)
+
+    def whole_words(self) -> list[str | None]:
+        """For each id the word that it spells by itself, if it does; of single characters every letter is one."""
+        return whole_words([self.spellings.of(number) for number in range(self.size)])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """A short name for each token, for the axis of a picture: "walk", "·ing" (the word goes on), "<|endoftext|>".

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.errors import FolderError, InputError
-from regard.text.spelling import WORD
+from regard.text.spelling import WORD, whole_words
 from regard.text.tokenizer import END, PADDING, UNKNOWN, check_writable
 
 SPACE = "▁"
@@ -96,6 +96,10 @@ class SentencePieces:
             result.append(before - 1 if text and begins else -1)
             start += len(text)
         return result
+
+    def whole_words(self) -> list[str | None]:
+        """For each id the word that it spells by itself, if it does."""
+        return whole_words([self._text(number).encode() for number in range(self.size)])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """A short name for each token, for the axis of a picture: "walk", "·ing" (the word goes on), "</s>"."""

@@ -2,8 +2,10 @@
 
 import codecs
 import re
+from collections.abc import Sequence
 
 WORD = re.compile(r"\w+|[^\w\s]")
+SPOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")  # letters and digits: "walk", "don't", "1984"
 
 
 def byte_alphabet() -> dict[str, int]:
@@ -25,6 +27,20 @@ def visible(raw: bytes) -> str:
     text = raw.decode("utf-8", "backslashreplace")
     text = (text.removeprefix(" ") or " ").replace(" ", "␣")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def whole_words(tokens: Sequence[bytes]) -> list[str | None]:
+    """The word that each token spells by itself; None for the rest of a word, a sign and a token without bytes.
+
+    Where tokens carry the space before a word, only with it do they begin one. "##ing" is no word anyway.
+    """
+    front = " " if any(token.startswith(b" ") and token.strip() for token in tokens) else ""
+    found: list[str | None] = []
+    for token in tokens:
+        text = token.decode("utf-8", "replace")
+        word = text.removeprefix(front)
+        found.append(word if text.startswith(front) and SPOKEN.fullmatch(word) else None)
+    return found
 
 
 def words_of_tokens(tokens: list[bytes]) -> list[int]:

@@ -15,7 +15,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from regard.errors import ConfigError, FolderError, InputError
-from regard.text.spelling import WORD, byte_alphabet, visible, words_of_tokens
+from regard.text.spelling import WORD, byte_alphabet, visible, whole_words, words_of_tokens
 
 END, UNKNOWN, PADDING = "</s>", "<unk>", "<pad>"
 SMALLEST = 256 + 3  # the bytes and the specials
@@ -134,6 +134,10 @@ class Tokenizer:
     def words(self, ids: Sequence[int]) -> list[int]:
         """For each token the index of its word in `split_words(decode(ids))`; -1 for a special or no word."""
         return words_of_tokens([self._bytes[number] for number in ids])
+
+    def whole_words(self) -> list[str | None]:
+        """For each id the word that it spells by itself, if it does."""
+        return whole_words(self._bytes)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """A short name for each token, for the axis of a picture: "walk", "·ing" (the word goes on), "</s>".

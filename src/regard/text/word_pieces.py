@@ -15,6 +15,7 @@ import tokenizers
 
 from regard.errors import FolderError
 from regard.files import encode_json
+from regard.text.spelling import whole_words
 from regard.text.tokenizer import check_writable
 from regard.text.word_piece_folder import KEYS, read_core, read_folder
 from regard.text.word_piece_making import INSIDE, NAMES, learned
@@ -195,6 +196,10 @@ class WordPieces:
         """The number of a piece by its name in the file; None if there is no such piece."""
         found: int | None = self._core.token_to_id(name)
         return found
+
+    def whole_words(self) -> list[str | None]:
+        """The word that each piece spells by itself; None for the rest of a word, a sign and a symbol."""
+        return whole_words([(self.token(number) or "").encode() for number in range(self.size)])
 
     @cached_property
     def symbols(self) -> tuple[int, ...]:

@@ -1,0 +1,147 @@
+"""How good captions are: CIDEr, CIDEr-D, BLEU-4 and exact match, each against several references a picture.
+
+All of them see a caption as its words: lower case, without punctuation. That is not the Penn Treebank tokenizer of
+the COCO server ("man's" is one word here, two there), so compare scores only with scores made in the same way.
+"""
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sacrebleu.metrics import BLEU
+
+from regard.metrics.translation import Score
+
+ORDER = 4  # the longest n-gram
+SIGMA = 6  # of CIDEr-D's Gaussian over the difference in length, in words
+SCALE = 10  # CIDEr's, so that people's own captions score about 1
+
+Grams = Counter[tuple[str, ...]]
+Vector = dict[tuple[str, ...], float]
+
+
+class Cider(NamedTuple):
+    """The mean over all pictures, and the score of each."""
+
+    value: float
+    each: list[float]
+
+
+def words(caption: str) -> list[str]:
+    """The words of a caption in lower case; hyphens and apostrophes stay inside a word, other signs part words."""
+    text = unicodedata.normalize("NFC", caption).lower().replace("’", "'")
+    spaced = "".join(" " if unicodedata.category(sign)[0] in "PS" and sign not in "-'" else sign for sign in text)
+    return [word for raw in spaced.split() if (word := raw.strip("-'"))]
+
+
+def cider(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Cider:
+    """CIDEr (Vedantam 2015, eq. 2 and 3): n-grams of 1 to 4 words weighed by how few pictures have them, cosines.
+
+    The document frequencies are those of these references. A single picture scores 0: each n-gram is in all of them.
+    """
+    return _mean(predictions, references, _cosine)
+
+
+def cider_d(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Cider:
+    """CIDEr-D (section 7.1): repeated words count no more than the reference has them, another length costs.
+
+    This is what most papers call CIDEr. As in the authors' program the weights are counts times idf, not shares.
+    """
+    return _mean(predictions, references, _clipped_cosine)
+
+
+def bleu4(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    """Corpus BLEU of 1- to 4-grams, 0 to 100, over the same words; the closest reference tells the length."""
+    _check(predictions, references)
+    most = max(map(len, references))
+    texts = [[" ".join(words(reference)) for reference in several] for several in references]
+    # sacrebleu wants the first reference of every picture, then the second: None where there is none.
+    columns: Any = [[several[i] if i < len(several) else None for several in texts] for i in range(most)]
+    metric = BLEU(lowercase=True, tokenize="none", force=True)
+    found = metric.corpus_score([" ".join(words(prediction)) for prediction in predictions], columns)
+    return Score(found.score, f"{metric.get_signature()}|words:no-punctuation")
+
+
+def exact_match(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """The share of predictions that have the words of one of their references."""
+    _check(predictions, references)
+    return sum(
+        words(prediction) in map(words, several) for prediction, several in zip(predictions, references, strict=True)
+    ) / len(predictions)
+
+
+def _check(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    assert len(predictions) == len(references) > 0, (len(predictions), len(references))
+    assert all(references), "a picture without a reference"
+    assert not any(isinstance(several, str) for several in references), "wanted several references a picture"
+
+
+class _Caption(NamedTuple):
+    """A caption as the metric sees it: its weighted n-grams, one vector for each n, and its number of words."""
+
+    vectors: list[Vector]
+    length: int
+
+
+Similarity = Callable[[_Caption, _Caption], float]
+
+
+class _Idf:
+    """What an n-gram weighs: the log of all pictures over those that have it in a reference."""
+
+    def __init__(self, references: Sequence[Sequence[Grams]]) -> None:
+        self._pictures = len(references)
+        self._having: Grams = Counter()
+        for several in references:
+            self._having.update(set().union(*several))
+
+    def weigh(self, grams: Grams) -> _Caption:
+        vectors: list[Vector] = [{} for _ in range(ORDER)]
+        for gram, count in grams.items():
+            # One that no reference has weighs as much as one that a single picture has.
+            vectors[len(gram) - 1][gram] = count * math.log(self._pictures / max(1, self._having[gram]))
+        return _Caption(vectors, sum(count for gram, count in grams.items() if len(gram) == 1))
+
+
+def _mean(predictions: Sequence[str], references: Sequence[Sequence[str]], similarity: Similarity) -> Cider:
+    _check(predictions, references)
+    grams = [[_grams(words(reference)) for reference in several] for several in references]
+    idf = _Idf(grams)
+    each = []
+    for prediction, several in zip(predictions, grams, strict=True):
+        found = idf.weigh(_grams(words(prediction)))
+        scores = [similarity(found, idf.weigh(reference)) for reference in several]
+        each.append(SCALE * sum(scores) / len(scores))
+    return Cider(float(np.mean(each)), each)
+
+
+def _grams(caption: list[str]) -> Grams:
+    return Counter(
+        tuple(caption[start : start + n]) for n in range(1, ORDER + 1) for start in range(len(caption) - n + 1)
+    )
+
+
+def _cosine(prediction: _Caption, reference: _Caption) -> float:
+    """The mean over n of the cosines."""
+    total = 0.0
+    for one, other in zip(prediction.vectors, reference.vectors, strict=True):
+        product = sum(one[gram] * weight for gram, weight in other.items() if gram in one)
+        total += _over_norms(product, one, other)
+    return total / ORDER
+
+
+def _clipped_cosine(prediction: _Caption, reference: _Caption) -> float:
+    """The same with weights cut to the reference's, times the Gaussian of the difference in length."""
+    total = 0.0
+    for one, other in zip(prediction.vectors, reference.vectors, strict=True):
+        product = sum(min(one[gram], weight) * weight for gram, weight in other.items() if gram in one)
+        total += _over_norms(product, one, other)
+    return total / ORDER * math.exp(-((prediction.length - reference.length) ** 2) / (2 * SIGMA**2))
+
+
+def _over_norms(product: float, one: Vector, other: Vector) -> float:
+    norms = math.hypot(*one.values()) * math.hypot(*other.values())
+    return product / norms if norms else 0.0

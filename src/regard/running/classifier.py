@@ -1,0 +1,65 @@
+"""A classifier at work: texts or pairs in, their classes or scores out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.errors import InputError
+from regard.running.encoder import Encoder
+from regard.running.reading import said_of
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is thought of a text or a pair: a class, or a score."""
+
+    text: str
+    second: str | None
+    label: str | None  # None: it has a score instead
+    score: float  # of a class, its probability
+    probabilities: dict[str, float]  # of all classes, the likeliest first
+
+
+class Classifier(Encoder):
+    """`run("a fine film").label`; `.labels` are its classes, none where it gives a score."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self.model.config.labels)
+
+    def run(self, text: str, second: str | None = None, **options: Any) -> Judged:  # type: ignore[override]
+        return self.run_all([text], None if second is None else [second], **options)[0]
+
+    def run_all(  # type: ignore[override]
+        self, texts: Sequence[str], seconds: Sequence[str] | None = None, *, truncate: bool = True
+    ) -> list[Judged]:
+        """Judge many; each gets what it would get alone. What is too long loses its end, or without `truncate` is an
+        error."""
+        logits = self.logits(texts, seconds, truncate=truncate)
+        pairs = zip(texts, [None] * len(texts) if seconds is None else seconds, logits, strict=True)
+        return [self._judged(*one) for one in pairs]
+
+    def logits(self, texts: Sequence[str], seconds: Sequence[str] | None = None, *, truncate: bool = True) -> Tensor:
+        """What the model says of each: (N, C), of a score (N, 1)."""
+        rows = self.tokenizer.encode_all(texts, seconds, longest=self.longest)
+        long = [number for number, row in enumerate(rows, 1) if row.cut]
+        if long and not truncate:
+            raise InputError(
+                f"text {long[0]} has {rows[long[0] - 1].cut + self.longest:,} pieces, this model reads "
+                f"{self.longest:,}; shorten it, or let its end be cut"
+            )
+        self.cut += len(long)
+        if not rows:
+            return torch.empty(0, max(1, len(self.labels)))
+        return torch.stack(said_of(self.model, rows, self.model))
+
+    def _judged(self, text: str, second: str | None, logits: Tensor) -> Judged:
+        if not self.labels:
+            return Judged(text, second, None, logits.item(), {})
+        likely = dict(zip(self.labels, logits.softmax(-1).tolist(), strict=True))
+        likely = dict(sorted(likely.items(), key=lambda one: -one[1]))
+        label, score = next(iter(likely.items()))
+        return Judged(text, second, label, score, likely)

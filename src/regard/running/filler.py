@@ -1,0 +1,83 @@
+"""A BERT that fills in hidden words, and judges whether one text follows another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from regard.errors import InputError
+from regard.running.encoder import Encoder
+from regard.running.reading import said_of
+from regard.text.word_pieces import Encoded
+
+GUESSES = 5
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A piece that may have stood there."""
+
+    piece: str  # "##ing": it goes on from the one before
+    probability: float
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What may have stood at each hidden place of a text, the likeliest first; each judged with the others hidden."""
+
+    source: str
+    places: list[list[Guess]]
+    text: str  # with the likeliest filled in
+
+
+class Filler(Encoder):
+    """`run("the cat [MASK] on the mat").text`; `follows(first, second)` is how likely one text follows another."""
+
+    def fill(self, texts: Sequence[str], count: int = GUESSES) -> list[Filled]:
+        """Guesses for every mask of each text."""
+        mask = self.tokenizer.mask
+        if mask is None:
+            raise InputError("this model's vocabulary has no symbol for a hidden word")
+        name = self.tokenizer.token(mask) or ""
+        rows = [self._read(text, number, name) for number, text in enumerate(texts, 1)]
+        with torch.inference_mode():
+            logits = said_of(self.model, rows, lambda ids, segments: self.model.read(ids, segments).words)
+            found = []
+            for text, row, words in zip(texts, rows, logits, strict=True):
+                places = [place for place, piece in enumerate(row.ids) if piece == mask]
+                likely = self.model.word_logits(words[places])[:, : self.tokenizer.size].float()
+                likely[:, list(self.tokenizer.symbols)] = -torch.inf
+                top = likely.softmax(-1).topk(min(count, self.tokenizer.size - len(self.tokenizer.symbols)))
+                guesses = [
+                    [Guess(self.tokenizer.token(piece) or "", value) for piece, value in zip(*one, strict=True)]
+                    for one in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+                ]
+                found.append(Filled(text, guesses, _filled(text, name, guesses)))
+        return found
+
+    def follows(self, first: str, second: str) -> float:
+        """The probability that the second text comes behind the first."""
+        if not hasattr(self.model, "next_logits"):
+            raise InputError(f"this model, a {self.kind}, was not trained to judge what follows")
+        row = self.tokenizer.encode(first, second, longest=self.longest)
+        with torch.inference_mode():
+            read = self.model.read(torch.tensor([row.ids]), torch.tensor([row.segments]))
+            return float(self.model.next_logits(read.whole).softmax(-1)[0, 0])
+
+    def _read(self, text: str, number: int, name: str) -> Encoded:
+        row = self.tokenizer.encode(text, longest=self.longest, open=True)
+        hidden = text.count(name)
+        if not hidden:
+            raise InputError(f"text {number} hides no word: {text[:60]!r}; write {name} where one is to be filled in")
+        if row.ids.count(self.tokenizer.mask or 0) != hidden:
+            raise InputError(f"text {number} has more than {self.longest} pieces, and a {name} beyond; shorten it")
+        return row
+
+
+def _filled(text: str, name: str, guesses: list[list[Guess]]) -> str:
+    parts = text.split(name)
+    for number, one in enumerate(guesses):
+        piece = one[0].piece
+        going_on = piece.startswith("##")
+        parts[number] = (parts[number].rstrip() if going_on else parts[number]) + piece.removeprefix("##")
+    return "".join(parts)
