@@ -28,8 +28,8 @@ def export_folder(folder: Path, output: Path, to: str) -> list[str]:
 
 def _settings(model: Any) -> dict[str, Any]:
     """What a folder says beside its weights: how a translator searches, how an encoder pools."""
-    if isinstance(model, Encoder):
-        return {"pooling": model.pooling}
+    if isinstance(model, Encoder):  # with a head it is there for something else
+        return {"pooling": model.pooling} if model.kind == "bert" else {}
     if not isinstance(model, Translator):
         return {}
     beam = model.strategy if isinstance(model.strategy, Beam) else Beam(1)
