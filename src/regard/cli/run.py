@@ -165,8 +165,18 @@ def run(
     runner = regard.load(model, precision=precision)
     reading: dict[str, Any] = {"embed": embed, "second": second, "guesses": guesses if guesses != 5 else None}
     if isinstance(runner, Encoder):
-        writing_only: dict[str, Any] = {"greedy": greedy, "beam": beam, "sample": choice.sample or choice.drawing, "tokens": tokens}
-        others: dict[str, Any] = {"stop": stop, "truncate": truncate, "chat": chat, "log-probabilities": log_probabilities}
+        writing_only: dict[str, Any] = {
+            "greedy": greedy,
+            "beam": beam,
+            "sample": choice.sample or choice.drawing,
+            "tokens": tokens,
+        }
+        others: dict[str, Any] = {
+            "stop": stop,
+            "truncate": truncate,
+            "chat": chat,
+            "log-probabilities": log_probabilities,
+        }
         _refuse({**writing_only, **others, "alignment": alignment}, f"{model}, which reads and does not write")
         read(runner, texts, embed=embed, second=second, count=guesses, output=output, as_json=as_json)
         return
