@@ -49,6 +49,12 @@ def show_scores(scores: dict[str, Any]) -> None:
             for row in value:
                 numbers = "  ".join(f"{key} {row[key]:.4g}" for key in ("bleu", "chrf", "exact_match"))
                 print(f"  {row['source_words']:<8}pairs {row['pairs']:<8,}{numbers}")
+        elif name == "by_head":
+            print("attention on the thing spoken of")
+            for row in value:
+                print(
+                    f"  layer {row['layer']} head {row['head']:<4}{row['on_thing']:.4f}  {row['times_chance']:.2f}× chance"
+                )
         elif isinstance(value, float):
             print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
         elif name != "deviation":

@@ -4,7 +4,8 @@ How a caption becomes ids and a picture bytes is handed in; the numbers a model 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -14,7 +15,12 @@ from torch import Tensor
 
 from regard.config import Facts
 from regard.data.batches import Position, bucketed, collate_padded, endless
+from regard.data.captions import BadPicture, Captioned, read_captions, split_heldout
+from regard.data.pairs import BadLines
 from regard.data.prepared import PreparedPictures
+from regard.errors import DataError
+
+WANTED = "wanted the folder of the pictures and the file of their captions, such as photos/ captions.jsonl"
 
 
 class CaptionDataConfig(Facts):
@@ -25,6 +31,36 @@ class CaptionDataConfig(Facts):
     heldout: int = Field(1000, ge=1, description="pictures kept out of training; of the user's at most a tenth")
     whole_words: int = Field(0, ge=0, description="tokens of the vocabulary that are the commonest words, uncut")
     captions: int = Field(1, ge=1, le=9, description="true captions of a drawn scene; 1: the one that says it all")
+
+
+def captioned_split(
+    paths: Sequence[Path], settings: CaptionDataConfig, report: BadLines
+) -> tuple[list[Captioned], list[Captioned]]:
+    """What to train on and what is kept out, of the user's folder and file; too long captions are in `report`."""
+    folder, file = folder_and_file(paths)
+    found = read_captions(folder, file, on_error=settings.on_error, report=report)
+    return split_heldout(_short_enough(found, settings.longest, report), settings.heldout)
+
+
+def folder_and_file(paths: Sequence[Path]) -> tuple[Path, Path]:
+    """Of what the user named, the folder of the pictures and the file of the captions, in either order."""
+    folders, files = [path for path in paths if path.is_dir()], [path for path in paths if not path.is_dir()]
+    if len(folders) != 1 or len(files) != 1:
+        raise DataError(f"got {' '.join(map(str, paths)) or 'nothing'}; {WANTED}")
+    return folders[0], files[0]
+
+
+def _short_enough(found: Sequence[Captioned], longest: int, report: BadLines) -> list[Captioned]:
+    kept = []
+    for one in found:
+        short = tuple(text for text in one.captions if len(text.split()) <= longest)
+        for _ in range(len(one.captions) - len(short)):
+            report.add(BadPicture(one.picture, 0, "long caption", f"more than {longest} words; raise data.longest"))
+        if short:
+            kept.append(replace(one, captions=short))
+    if not kept:
+        raise DataError(f"no caption has {longest} words or less; raise data.longest")
+    return kept
 
 
 @dataclass(frozen=True)
@@ -87,7 +123,7 @@ class CaptionedPictures:
         self.training, self.heldout, self.closing, self.cells = training, heldout, closing, cells
 
     def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, CaptionBatch]]:
-        """Every caption once an epoch, with its picture; in an order that is a pure function of (seed, epoch, index)."""
+        """Every caption once an epoch, with its picture; the order is a pure function of (seed, epoch, index)."""
         for position, indices in endless(lambda epoch: self._plan(budget, seed, epoch), start):
             yield position, self._batch(self.training, indices)
 

@@ -1,13 +1,12 @@
-"""Pictures with captions made ready for a captioner: drawn, or the user's own, read, split and prepared in the cache."""
+"""Pictures with captions made ready for a captioner: drawn scenes, or the user's own, prepared in the cache."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from regard.data.captioned import CaptionDataConfig, CaptionedPart, CaptionedPictures, Closing
-from regard.data.captions import BadPicture, Captioned, read_captions, split_heldout
+from regard.data.captioned import CaptionDataConfig, CaptionedPart, CaptionedPictures, Closing, captioned_split
+from regard.data.captions import Captioned
 from regard.data.pairs import BadLines
 from regard.data.prepared import prepared_pictures
 from regard.errors import DataError
@@ -26,7 +25,6 @@ from regard.worlds.scenes import Scenes
 EXAMPLE = "picture.png"
 WITHOUT_DATA = "the built-in world of drawn scenes"
 SAMPLE = 1_000  # scenes that a tokenizer is made of: their words are few and soon all seen
-WANTED = "wanted the folder of the pictures and the file of their captions: regard train captioner photos/ captions.tsv"
 
 
 def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
@@ -75,21 +73,7 @@ class PictureCorpus:
     def __init__(self, paths: Sequence[Path], settings: CaptionDataConfig) -> None:
         self.settings = settings
         self.bad = BadLines()
-        folder, file = folder_and_file(paths)
-        found = read_captions(folder, file, on_error=settings.on_error, report=self.bad)
-        self.training, self.heldout = split_heldout(self._short_enough(found), settings.heldout)
-
-    def _short_enough(self, found: Sequence[Captioned]) -> list[Captioned]:
-        kept = []
-        for one in found:
-            short = tuple(text for text in one.captions if len(text.split()) <= self.settings.longest)
-            for _ in range(len(one.captions) - len(short)):
-                self.bad.add(BadPicture(one.picture, 0, "long caption", f"more than {self.settings.longest} words"))
-            if short:
-                kept.append(replace(one, captions=short))
-        if not kept:
-            raise DataError(f"no caption has {self.settings.longest} words or less; raise data.longest")
-        return kept
+        self.training, self.heldout = captioned_split(paths, settings, self.bad)
 
     def prepared(self, tokenizer: Tokenizer, config: CaptionerConfig) -> tuple[CaptionedPictures, list[str]]:
         """All pictures as pixels of the model's side; those that cannot be read are errors, or left out and named."""
@@ -117,14 +101,6 @@ class PictureCorpus:
         kept = [part[place].captions for place in pictures.places.tolist()]
         ids = iter(tokenizer.encode_all([text for several in kept for text in several]))
         return CaptionedPart(pictures, kept, [[next(ids) for _ in several] for several in kept])
-
-
-def folder_and_file(paths: Sequence[Path]) -> tuple[Path, Path]:
-    """Of what the user named, the folder of the pictures and the file of the captions, in either order."""
-    folders, files = [path for path in paths if path.is_dir()], [path for path in paths if not path.is_dir()]
-    if len(folders) != 1 or len(files) != 1:
-        raise DataError(f"got {' '.join(map(str, paths)) or 'nothing'}; {WANTED}")
-    return folders[0], files[0]
 
 
 def pixels_of(path: Path, side: int) -> np.ndarray:

@@ -19,6 +19,8 @@ from regard.generation import Strategy
 from regard.metrics.alignment import ErrorCounts, Link, count_errors, owned, pharaoh
 from regard.metrics.translation import Tally
 from regard.running import load
+from regard.running.caption_scoring import score_pictures
+from regard.running.captioner import Captioner
 from regard.running.test_sets import Item, data_of, placed, test_set, words_by_spaces
 from regard.running.text_scoring import score_text
 from regard.running.translator import BATCH, Translator
@@ -39,7 +41,7 @@ def score_folders(
     alignments: Path | None = None,
     precision: str = "float32",
 ) -> dict[str, Any]:
-    """Scores on the pairs or the text of these files, or on what each folder's run held out.
+    """Scores on the pairs, the text or the pictures and captions of these files, or on what each folder's run held out.
 
     With several folders or strategies (runs or samples with other seeds) the numbers are means, and `deviation` has
     their standard deviations. `alignments` is a file that gets the links of each pair.
@@ -53,6 +55,11 @@ def score_folders(
             if gold or alignments or any(strategies):
                 raise ConfigError(f"{folder} is a language model: no --beam, --seeds, --gold or --alignments for it")
             found.append(score_text(translator, folder, paths, most=most))
+            continue
+        if isinstance(translator, Captioner):
+            if gold or alignments:
+                raise ConfigError(f"{folder} captions pictures: no --gold or --alignments for it")
+            found += [score_pictures(translator, folder, paths, strategy, most=most) for strategy in strategies]
             continue
         for strategy in strategies:
             tests = test_set(folder, paths, strict=bool(gold or alignments), gold=gold, most=most)
@@ -69,8 +76,9 @@ def mean_of(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
     means = {name: statistics.fmean(one[name] for one in several) for name in numbers}
     deviation = {name: statistics.stdev(one[name] for one in several) for name in numbers}
     mean = {"runs": len(several), **several[0], **means, "deviation": deviation}
-    if "by_length" in mean:
-        mean["by_length"] = [mean_of(rows) for rows in zip(*(one["by_length"] for one in several), strict=True)]
+    for name in ("by_length", "by_head"):
+        if name in mean:
+            mean[name] = [mean_of(rows) for rows in zip(*(one[name] for one in several), strict=True)]
     return mean
 
 

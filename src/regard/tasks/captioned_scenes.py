@@ -24,7 +24,7 @@ class CaptionedScenes:
         self.closing = Closing(tokenizer.begin, tokenizer.end, tokenizer.padding)
 
     def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, CaptionBatch]]:
-        """Each step has scenes of its own: which ones, and which of their captions, is a pure function of (seed, step)."""
+        """Scenes of its own for each step: which, and which of their captions, is a pure function of (seed, step)."""
         scenes, rows, step = Scenes(seed, "training", self.side), self._rows(budget), start.index
         while True:
             chosen = draws(rows, seed, step, 0) % np.uint64(self.several)
