@@ -52,9 +52,8 @@ def show_scores(scores: dict[str, Any]) -> None:
         elif name == "by_head":
             print("attention on the thing spoken of")
             for row in value:
-                print(
-                    f"  layer {row['layer']} head {row['head']:<4}{row['on_thing']:.4f}  {row['times_chance']:.2f}× chance"
-                )
+                on = f"{row['on_thing']:.4f}  {row['times_chance']:.2f}× chance"
+                print(f"  layer {row['layer']} head {row['head']:<4}{on}")
         elif isinstance(value, float):
             print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
         elif name != "deviation":

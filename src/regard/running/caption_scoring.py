@@ -67,7 +67,7 @@ def test_pictures(captioner: Captioner, folder: Path, paths: Sequence[Path]) -> 
     run = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
     if "data" not in run:
         raise DataError(
-            f"{folder} does not say what it was trained on; name the folder of the pictures and the file of the captions"
+            f"{folder} does not say what it was trained on; name the folder of the pictures and the captions' file"
         )
     settings = CaptionDataConfig.model_validate(run["settings"]["data"])
     if run["data"]:
