@@ -22,6 +22,18 @@ from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
 from regard.models.rnn_seq2seq import RNNConfig, RNNTranslator
 from regard.models.transformer import Transformer, TransformerConfig
+from regard.models.vilbert import (
+    ViLBERT,
+    ViLBERTAnswerer,
+    ViLBERTAnswererConfig,
+    ViLBERTConfig,
+    ViLBERTMatcher,
+    ViLBERTMatcherConfig,
+    ViLBERTPointer,
+    ViLBERTPointerConfig,
+    ViLBERTPretraining,
+    ViLBERTPretrainingConfig,
+)
 
 
 class Architecture(NamedTuple):
@@ -40,6 +52,11 @@ MODELS = {
     "bert-words": Architecture(BertWordsConfig, BertWords),
     "bert-classifier": Architecture(BertClassifierConfig, BertClassifier),
     "bert-tagger": Architecture(BertTaggerConfig, BertTagger),
+    "vilbert": Architecture(ViLBERTConfig, ViLBERT),
+    "vilbert-pretraining": Architecture(ViLBERTPretrainingConfig, ViLBERTPretraining),
+    "vilbert-answerer": Architecture(ViLBERTAnswererConfig, ViLBERTAnswerer),
+    "vilbert-pointer": Architecture(ViLBERTPointerConfig, ViLBERTPointer),
+    "vilbert-matcher": Architecture(ViLBERTMatcherConfig, ViLBERTMatcher),
 }
 
 
