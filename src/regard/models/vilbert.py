@@ -62,7 +62,9 @@ class SeeingConfig(Facts):
 
     features: int = Field(2048, ge=1, description="F, numbers that say what a region shows")
     hidden: int | None = Field(None, ge=1, description="one more layer on them, as pixels need it; none: linear")
-    patch: int | None = Field(None, ge=1, description="side of the square of pixels a region is brought to; none: other")
+    patch: int | None = Field(
+        None, ge=1, description="side of the square of pixels a region is brought to; none: other"
+    )
     cells: int = Field(0, ge=0, description="regions are so many by so many cells of the picture; 0: boxes are given")
     classes: int = Field(0, ge=0, description="kinds of region that a hidden one is guessed among; 0: its features are")
 
@@ -84,7 +86,9 @@ class ViLBERTConfig(Facts):
     text: StreamConfig = StreamConfig()
     regions: StreamConfig = StreamConfig(width=1024, heads=8, layers=0, feed_forward=1024)
     meetings: int = Field(6, ge=1, description="how often the streams look at each other, each with a block behind it")
-    joint: int = Field(1024, ge=1, description="J, the length of the vectors in which a text and a picture are compared")
+    joint: int = Field(
+        1024, ge=1, description="J, the length of the vectors in which a text and a picture are compared"
+    )
     seeing: SeeingConfig = SeeingConfig()
     sentences: int = Field(2, ge=1, description="how many of a row it can tell apart")
     dropout: float = Field(0.1, ge=0, lt=1)

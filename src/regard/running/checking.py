@@ -8,9 +8,10 @@ from typing import Any
 
 from regard.errors import InputError, RegardError
 from regard.evaluation.laws import Finding, check
-from regard.evaluation.subjects import Continuing, Reading, Subject
+from regard.evaluation.subjects import Continuing, Reading, ReadingPictures, Subject
 from regard.models.bert import BertConfig
 from regard.models.symbols import LanguageConfig
+from regard.models.vilbert import ViLBERTConfig
 from regard.running import load
 
 
@@ -36,6 +37,14 @@ def subject_of(found: Any) -> Subject:
     config = found.config
     if isinstance(config, BertConfig):
         return Reading(found, vocabulary=config.vocabulary, symbols=config.symbols, sentences=config.sentences)
+    if isinstance(config, ViLBERTConfig):
+        return ReadingPictures(
+            found,
+            vocabulary=config.vocabulary,
+            symbols=config.symbols,
+            features=config.seeing.features,
+            sentences=config.sentences,
+        )
     if isinstance(config, LanguageConfig):
         return Continuing(found, vocabulary=config.vocabulary, symbols=config.symbols)
     return Subject(found, vocabulary=config.vocabulary, target_vocabulary=config.written, symbols=config.symbols)
