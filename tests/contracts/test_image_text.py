@@ -105,7 +105,7 @@ def test_save_and_load_are_bit_equal(example, model, inputs, tmp_path):
 
 def test_each_head_says_what_its_kind_says(example, model, inputs):
     config, rows, words, regions = example.config, len(LENGTHS), max(LENGTHS), max(COUNTS)
-    kinds = config.seeing.classes or config.seeing.features
+    kinds = config.seeing.classes or config.seeing.numbers
     shapes = {
         "vilbert": {
             "words": (rows, words, config.text.width),
@@ -276,7 +276,7 @@ def test_facts_that_do_not_go_together_are_one_line(example):
     make = MODELS[example.kind].config
     with pytest.raises(ConfigError, match=r"width=24 does not divide into heads=5; try width=20"):
         make(**PAIRS | {"text": {"width": 24, "heads": 5}})
-    with pytest.raises(ConfigError, match=r"features=10, but a patch of 4 × 4 pixels has 48 numbers"):
+    with pytest.raises(ConfigError, match=r"features=10 and model.seeing.patch=4: give one of them"):
         make(**PAIRS | {"seeing": {"features": 10, "patch": 4}})
     with pytest.raises(ConfigError, match=r"model.symbols.mask=40, but there are only 40 ids"):
         make(**PAIRS | {"symbols": {"padding": 0, "begin": 1, "end": 2, "mask": 40}})

@@ -135,7 +135,7 @@ def of_vilbert(config: ViLBERTConfig, n: int, m: float, r: int) -> Formula:
     """N words are read beside R regions; M of the words are compared with the table, where there is a head for them."""
     text, regions, seeing = config.text, config.regions, config.seeing
     d, e, j = text.width, regions.width, config.joint
-    first = seeing.features * seeing.hidden + seeing.hidden * e if seeing.hidden else seeing.features * e
+    first = seeing.numbers * seeing.hidden + seeing.hidden * e if seeing.hidden else seeing.numbers * e
     alone = text.layers * _block(text, n) + regions.layers * _block(regions, r)
     met = _look(text, n, e, r) + _look(regions, r, d, n) + _block(text, n) + _block(regions, r)
     wholes = (d + e) * j
@@ -160,7 +160,7 @@ def _vilbert_head(config: ViLBERTConfig, m: float, r: int) -> float:
     d, e, j = config.text.width, config.regions.width, config.joint
     match config:
         case ViLBERTPretrainingConfig():
-            kinds = config.seeing.classes or config.seeing.features
+            kinds = config.seeing.classes or config.seeing.numbers
             return m * (d * d + d * config.vocabulary) + r * (e * e + e * kinds) + j
         case ViLBERTAnswererConfig():
             return j * j + j * len(config.labels)

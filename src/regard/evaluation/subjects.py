@@ -162,7 +162,7 @@ class ReadingPictures(Reading):
         """A picture for each text: regions (B, R, F) and boxes (B, R, 5), padded by zeros."""
         numbers = ((source != self.symbols.padding).sum(1) % len(self._pictures)).tolist()
         regions, boxes = zip(*(self._pictures[number] for number in numbers), strict=True)
-        return pad_sequence(regions, batch_first=True), pad_sequence(boxes, batch_first=True)
+        return pad_sequence(list(regions), batch_first=True), pad_sequence(list(boxes), batch_first=True)
 
     def said(self, source: Tensor, segments: Tensor) -> list[Tensor]:
         return self.beside(source, segments, *self.pictures(source))

@@ -60,7 +60,7 @@ class StreamConfig(Facts):
 class SeeingConfig(Facts):
     """What a region is: numbers of a detector, or pixels."""
 
-    features: int = Field(2048, ge=1, description="F, numbers that say what a region shows")
+    features: int | None = Field(None, ge=1, description="F, numbers that say what a region shows; none: its pixels")
     hidden: int | None = Field(None, ge=1, description="one more layer on them, as pixels need it; none: linear")
     patch: int | None = Field(
         None, ge=1, description="side of the square of pixels a region is brought to; none: other"
@@ -69,13 +69,18 @@ class SeeingConfig(Facts):
     classes: int = Field(0, ge=0, description="kinds of region that a hidden one is guessed among; 0: its features are")
 
     @model_validator(mode="after")
-    def _pixels_are_features(self) -> Self:
-        if self.patch is not None and self.features != 3 * self.patch**2:
+    def _one_or_the_other(self) -> Self:
+        if (self.features is None) == (self.patch is None):
             raise ConfigError(
-                f"model.seeing.features={self.features}, but a patch of {self.patch} × {self.patch} pixels has "
-                f"{3 * self.patch**2} numbers; give model.seeing.features={3 * self.patch**2}"
+                f"model.seeing.features={self.features} and model.seeing.patch={self.patch}: give one of them, the "
+                "features that a file of regions has, or the side of a square of pixels"
             )
         return self
+
+    @property
+    def numbers(self) -> int:
+        """F, how many a region has."""
+        return self.features or 3 * (self.patch or 0) ** 2
 
 
 class ViLBERTConfig(Facts):
@@ -89,7 +94,7 @@ class ViLBERTConfig(Facts):
     joint: int = Field(
         1024, ge=1, description="J, the length of the vectors in which a text and a picture are compared"
     )
-    seeing: SeeingConfig = SeeingConfig()
+    seeing: SeeingConfig = SeeingConfig(features=2048)
     sentences: int = Field(2, ge=1, description="how many of a row it can tell apart")
     dropout: float = Field(0.1, ge=0, lt=1)
     epsilon: float = Field(1e-12, gt=0, description="of the norms")
@@ -179,10 +184,10 @@ class ViLBERT(nn.Module):
 
 def check_picture(config: ViLBERTConfig, ids: Tensor, regions: Tensor, boxes: Tensor) -> None:
     """InputError unless there is a picture of this model's regions for every text."""
-    wanted = (len(ids), *regions.shape[1:2], config.seeing.features)
+    wanted = (len(ids), *regions.shape[1:2], config.seeing.numbers)
     if regions.shape != wanted or not regions.shape[1]:
         raise InputError(
-            f"regions are {tuple(regions.shape)}, wanted ({len(ids)}, R, {config.seeing.features}): as many pictures "
+            f"regions are {tuple(regions.shape)}, wanted ({len(ids)}, R, {config.seeing.numbers}): as many pictures "
             "as texts, one region at least, and the features this model knows"
         )
     if boxes.shape != (*regions.shape[:2], BOX):
@@ -218,8 +223,8 @@ class RegionEmbedding(nn.Module):
         super().__init__()
         seeing, width = config.seeing, config.regions.width
         if seeing.hidden is not None:
-            self.hidden = Linear(seeing.features, seeing.hidden)
-        self.features = Linear(seeing.hidden or seeing.features, width)
+            self.hidden = Linear(seeing.numbers, seeing.hidden)
+        self.features = Linear(seeing.hidden or seeing.numbers, width)
         self.boxes = Linear(BOX, width)
         self.norm = nn.LayerNorm(width, eps=config.epsilon)
         self.dropout = nn.Dropout(config.dropout)
@@ -354,7 +359,7 @@ class RegionHead(nn.Module):
         super().__init__()
         self.project = Linear(config.regions.width, config.regions.width)
         self.norm = nn.LayerNorm(config.regions.width, eps=config.epsilon)
-        self.kinds = Linear(config.regions.width, config.seeing.classes or config.seeing.features)
+        self.kinds = Linear(config.regions.width, config.seeing.classes or config.seeing.numbers)
 
     def forward(self, regions: Tensor) -> Tensor:
         return self.kinds(self.norm(ACTIVATIONS[ACTIVATION](self.project(regions))))

@@ -23,6 +23,8 @@ RECIPES = {
     "classifier": "regard.recipes.classifier",
     "glue": "regard.recipes.glue",
     "tagger": "regard.recipes.tagger",
+    "vilbert": "regard.recipes.vilbert",
+    "vqa": "regard.recipes.vqa",
     "shakespeare-char": "regard.recipes.shakespeare_char",
     "shakespeare-char-large": "regard.recipes.shakespeare_char_large",
     "rnn-translator": "regard.recipes.rnn_translator",

@@ -42,7 +42,7 @@ def subject_of(found: Any) -> Subject:
             found,
             vocabulary=config.vocabulary,
             symbols=config.symbols,
-            features=config.seeing.features,
+            features=config.seeing.numbers,
             sentences=config.sentences,
         )
     if isinstance(config, LanguageConfig):

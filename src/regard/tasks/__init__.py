@@ -1,8 +1,10 @@
 """What can be learned, one file a task: examples, batch, loss, prediction, score. A new task is one line here."""
 
 from regard.tasks.classification import Classification
+from regard.tasks.image_text import ImageText
 from regard.tasks.language_modeling import LanguageModeling
 from regard.tasks.masked_language import MaskedLanguage
+from regard.tasks.picture_questions import PictureQuestions, Pointing
 from regard.tasks.tagging import Tagging
 from regard.tasks.translation import Translation
 
@@ -12,4 +14,7 @@ TASKS = {
     "masked": MaskedLanguage,
     "classification": Classification,
     "tagging": Tagging,
+    "image-text": ImageText,
+    "picture-questions": PictureQuestions,
+    "pointing": Pointing,
 }
