@@ -65,5 +65,5 @@ def asked_rows(asked: Sequence[Asked], config: ViLBERTAnswererConfig, tokenizer:
         tokenizer.padding,
         pictures=[numbers[one.picture] for one in asked],
         regions=Regions(grid(pixels, config.seeing.cells, config.seeing.patch) for pixels in pictures),
-        kinds=["yes or no" if one.answer in YES_OR_NO else "what" for one in asked],
+        kinds=["yes_no" if one.answer in YES_OR_NO else "what" for one in asked],
     )

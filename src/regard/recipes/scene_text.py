@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -17,20 +17,18 @@ from regard.models.vilbert import ViLBERTAnswererConfig, ViLBERTConfig, ViLBERTP
 from regard.recipes.fine_tuning import words_of
 from regard.recipes.run import Given, Prepared, Run
 from regard.recipes.seeing import fitted, start_of, with_head
+from regard.running.scene_asking import TRUTHS, Asking, asked_of, scenes_of, spoken
 from regard.running.scene_pictures import KINDS, regions_of_scenes
 from regard.tasks.image_text import ImageText
 from regard.tasks.picture_questions import PictureQuestions, Pointing
 from regard.text.word_pieces import WordPieces
-from regard.worlds.scene_captions import Caption, captions, false_caption
-from regard.worlds.scene_kinds import phrase_kind, question_kind, statement_kind
-from regard.worlds.scene_phrases import phrases
+from regard.worlds.scene_captions import captions, false_caption
 from regard.worlds.scene_questions import questions
 from regard.worlds.scene_statements import statements
 from regard.worlds.scene_words import ANSWERS
-from regard.worlds.scenes import Scene, Scenes
+from regard.worlds.scenes import Scene
 
 SAMPLE = 1000  # scenes that a tokenizer is made of: their words are few and soon all seen
-TRUTHS = ("false", "true")
 
 
 class SceneDataConfig(Facts):
@@ -45,21 +43,11 @@ class SceneDataConfig(Facts):
 class QuestionDataConfig(Facts):
     """What is asked, and of how many scenes, where no folder of questions is given."""
 
-    ask: Literal["questions", "statements", "phrases"] = Field(
-        "questions", description="what is learned: to answer, to tell true from false, or to point"
-    )
+    ask: Asking = Field("questions", description="what is learned: to answer, to tell true from false, or to point")
     scenes: int = Field(10_000, ge=1, description="scenes to learn from")
     heldout: int = Field(500, ge=1, description="scenes to be measured on, with pairs of things that no other has")
     each: int = Field(6, ge=1, le=20, description="questions or statements of each scene; of phrases all")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad question of a folder: stop, or skip it")
-
-
-class Ask(NamedTuple):
-    """A text asked of a scene, the class that is right, and what kind of question it is."""
-
-    text: str
-    target: int
-    kind: str
 
 
 def prepare_pairs(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
@@ -71,11 +59,9 @@ def prepare_pairs(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     config = fitted(config, given, tokenizer)
     classes = 0 if config.seeing.cells else len(KINDS)
     config = config.model_copy(update={"seeing": config.seeing.model_copy(update={"classes": classes})})
-    parts = [
-        _pictures(scenes_of(part, count), settings, config, tokenizer)
-        for part, count in (("training", settings.scenes), ("heldout", settings.heldout))
-    ]
-    data = ImageTextData(parts[0], parts[1], PieceTable.of(tokenizer), pairing, config.context)
+    training = _pictures(scenes_of("training", settings.scenes), settings, config, tokenizer)
+    heldout = _pictures(scenes_of("heldout", settings.heldout), settings, config, tokenizer)
+    data = ImageTextData(training, heldout, PieceTable.of(tokenizer), pairing, config.context)
     notes = [f"{settings.scenes:,} scenes to learn from, {settings.heldout:,} held out; {tokenizer.size:,} pieces"]
     return Prepared(ImageText(data), config, notes, start_of(given, config) if given.start else None)
 
@@ -86,10 +72,8 @@ def prepare_questions(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     config: ViLBERTConfig = run.model  # type: ignore[assignment]
     tokenizer = words_of(given, sample(), config.vocabulary, tokenizer_file)
     config = fitted(_for(settings.ask, config), given, tokenizer)
-    training, heldout = (
-        asked_rows(scenes_of(part, count), settings, config, tokenizer)
-        for part, count in (("training", settings.scenes), ("heldout", settings.heldout))
-    )
+    training = asked_rows(scenes_of("training", settings.scenes), settings, config, tokenizer)
+    heldout = asked_rows(scenes_of("heldout", settings.heldout), settings, config, tokenizer)
     kind = Pointing if settings.ask == "phrases" else PictureQuestions
     task = kind(RowData(training, heldout), heldout.kinds)
     notes = [f"{len(training):,} {settings.ask} of {settings.scenes:,} scenes, {len(heldout):,} held out"]
@@ -104,30 +88,12 @@ def _for(ask: str, config: ViLBERTConfig) -> ViLBERTConfig:
     return with_head(ViLBERTAnswererConfig, config).model_copy(update={"labels": labels})
 
 
-def scenes_of(part: Literal["training", "heldout"] | str, count: int) -> list[Scene]:
-    world = Scenes(part=part)  # type: ignore[arg-type]
-    return [world[index] for index in range(count)]
-
-
 def sample() -> Iterator[str]:
     """Texts of every sort, to make a tokenizer of."""
     for scene in scenes_of("training", SAMPLE):
         yield from (spoken(one) for one in captions(scene, 5))
         yield from (one.text for one in questions(scene, 3))
         yield from (one.text for one in statements(scene, 2))
-
-
-def spoken(caption: Caption) -> str:
-    return " ".join(caption.words)
-
-
-def asked_of(scene: Scene, ask: str, each: int) -> list[Ask]:
-    """What is asked of a scene. A thing is the region behind the whole picture."""
-    if ask == "phrases":
-        return [Ask(one.text, 1 + one.thing, phrase_kind(one.text)) for one in phrases(scene)]
-    if ask == "statements":
-        return [Ask(one.text, int(one.true), statement_kind(one.text)) for one in statements(scene, each)]
-    return [Ask(one.text, ANSWERS.index(one.answer), question_kind(one.text)) for one in questions(scene, each)]
 
 
 def asked_rows(
