@@ -54,7 +54,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         raise DataError(f"{path}: got the ending {path.suffix!r}, wanted .npz or .safetensors")
     try:
         if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 found = {name: file[name] for name in file.files}
         else:
             with safetensors.safe_open(path, "numpy") as file:
