@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app
+from regard.cli.pictures import is_seeing, see
 from regard.cli.reading import read
 from regard.errors import ConfigError, InputError
 from regard.printing import (
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from regard.running.writer import Writer
 
 SEARCH, CHANCE, TEXT, PAIR = "Searching", "Drawing by chance", "Language models", "Translators"
-READ = "Readers (BERT)"
+READ, SEE = "Readers (BERT)", "Pictures"
 NO_LINES = "standard input is empty; wanted one text a line"
 
 
@@ -105,15 +106,27 @@ def run(
         str | None, typer.Option(help="The second text of a pair; or a tab inside INPUT.", rich_help_panel=READ)
     ] = None,
     guesses: Annotated[int, typer.Option(min=1, help="Guesses shown for a hidden word.", rich_help_panel=READ)] = 5,
+    find: Annotated[
+        str | None, typer.Option(help="Which of the pictures shows this; INPUT are pictures.", rich_help_panel=SEE)
+    ] = None,
+    boxes: Annotated[
+        Path | None,
+        typer.Option(help="Where things are in the pictures, as JSON: see `regard scenes`.", rich_help_panel=SEE),
+    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A picture: a translator's alignment, or with --embed a map of the texts."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="A picture: a translator's alignment, where a captioner looked, or with --embed a map of the texts.",
+        ),
     ] = None,
     precision: Precision = "float32",
     as_json: AsJson = False,
 ) -> None:
     """Run a model on texts: a translator translates them, a language model writes on from them, a BERT fills in the
-    word at [MASK], a classifier judges them, a tagger labels their words, an encoder makes vectors of them.
+    word at [MASK], a classifier judges them, a tagger labels their words, an encoder makes vectors of them. On pictures
+    (.png or .jpg): a captioner describes them, a ViLBERT finds them, answers questions about them and points.
 
     A language model trained here draws by chance (temperature 0.8, top-p 0.95); one from elsewhere, and a translator,
     take the likeliest token where nothing is said.
@@ -137,6 +150,12 @@ def run(
     `regard run runs/sentiment < reviews.txt`
 
     `regard run path/to/minilm --embed "first text" "second text" "third text" -o map.html`
+
+    `regard run runs/captioner photo.png -o look.png`
+
+    `regard run runs/vqa scene.png "what color is the circle left of the square ?"`
+
+    `regard run runs/vilbert --find "a large red circle above a small blue square" photos/`
     """
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     given = {name: value for name, value in drawing.items() if value is not None}
@@ -157,12 +176,18 @@ def run(
     from regard.running.encoder import Encoder
     from regard.running.translator import Translator
 
+    runtime.prepare()
+    runner = regard.load(model, precision=precision)
+    if is_seeing(runner):
+        own = getattr(runner, "strategy", None)
+        looking = None if own is None else choice.strategy(own)
+        see(runner, texts, strategy=looking, find=find, boxes=boxes, output=output, as_json=as_json)
+        return
+    _refuse({"find": find, "boxes": boxes}, f"{model}, which sees no pictures")
     if output is not None and not embed:
         check_picture(output)
         if len(texts) != 1:
             raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
-    runtime.prepare()
-    runner = regard.load(model, precision=precision)
     reading: dict[str, Any] = {"embed": embed, "second": second, "guesses": guesses if guesses != 5 else None}
     if isinstance(runner, Encoder):
         writing_only: dict[str, Any] = {
