@@ -104,7 +104,10 @@ def run(
     second: Annotated[
         str | None, typer.Option(help="The second text of a pair; or a tab inside INPUT.", rich_help_panel=READ)
     ] = None,
-    guesses: Annotated[int, typer.Option(min=1, help="Guesses shown for a hidden word.", rich_help_panel=READ)] = 5,
+    guesses: Annotated[
+        int | None,
+        typer.Option(min=1, help="Guesses shown for a hidden word.", show_default="5", rich_help_panel=READ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A picture: a translator's alignment, or with --embed a map of the texts."),
@@ -163,10 +166,21 @@ def run(
             raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
     runtime.prepare()
     runner = regard.load(model, precision=precision)
-    reading: dict[str, Any] = {"embed": embed, "second": second, "guesses": guesses if guesses != 5 else None}
+    reading: dict[str, Any] = {"embed": embed, "second": second, "guesses": guesses}
     if isinstance(runner, Encoder):
-        writing_only: dict[str, Any] = {"greedy": greedy, "beam": beam, "sample": choice.sample or choice.drawing, "tokens": tokens}
-        others: dict[str, Any] = {"stop": stop, "truncate": truncate, "chat": chat, "log-probabilities": log_probabilities}
+        writing_only: dict[str, Any] = {
+            "greedy": greedy,
+            "beam": beam,
+            "sample": choice.sample or choice.drawing,
+            "repetition-penalty": repetition_penalty,
+            "tokens": tokens,
+        }
+        others: dict[str, Any] = {
+            "stop": stop,
+            "truncate": truncate,
+            "chat": chat,
+            "log-probabilities": log_probabilities,
+        }
         _refuse({**writing_only, **others, "alignment": alignment}, f"{model}, which reads and does not write")
         read(runner, texts, embed=embed, second=second, count=guesses, output=output, as_json=as_json)
         return
