@@ -48,7 +48,9 @@ def _documents(
     if not paths:
         return tokenized(open_corpus(learned_from, config), "heldout", filler.tokenizer)
     pieces = SentenceCorpus(paths, config).pieces()
-    return TokenizedDocuments.build(pieces, filler.tokenizer.pieces_of_all, room, size=filler.tokenizer.size)
+    return TokenizedDocuments.build(
+        pieces, filler.tokenizer.pieces_of_all, room / "documents", size=filler.tokenizer.size
+    )
 
 
 def _text(filler: Filler, documents: TokenizedDocuments, masking: MaskingConfig, next_sentence: bool) -> MaskedText:
