@@ -36,12 +36,11 @@ def read(
     texts = [text for text in texts if text.strip()]
     if not texts:
         raise InputError("no text has words; wanted one at least")
-    if blank:
-        note(f"{blank} of {blank + len(texts)} texts are blank and left out")
     if embed or not isinstance(runner, Filler | Classifier | Tagger):
         if second is not None:
             raise ConfigError("--second is for pairs; give both texts to be embedded as INPUT")
         _embed(runner, texts, output, as_json)
+        _tell_blank(blank)
         return
     if output is not None:
         raise ConfigError(f"-o {output} draws a map of texts; add --embed")
@@ -57,6 +56,12 @@ def read(
         _tag(runner, texts, as_json)
     if runner.cut:
         note(f"{runner.cut} of {len(texts)} texts were longer than {runner.longest} pieces: their ends were not read")
+    _tell_blank(blank)
+
+
+def _tell_blank(count: int) -> None:
+    if count:
+        note(f"{count} blank texts left out")
 
 
 def _fill(runner: "Filler", texts: list[str], second: str | None, count: int | None, as_json: bool) -> None:
