@@ -249,8 +249,11 @@ def make_reader(story_pieces):
         sizes = {"vocabulary": tokenizer.size, "context": 40, "width": 32, "heads": 2, "layers": 2}
         built = model(config(**(sizes | {"symbols": symbols} | facts))).eval()
         with torch.no_grad():
-            for weight in built.parameters():
-                weight.normal_(mean=float(weight.dim() == 1 and weight.shape[0] == 32), std=0.3)
+            for name, weight in built.named_parameters():
+                if weight.dim() > 1:
+                    weight.normal_(std=1.0 if "embedding.words" in name else 0.3)
+                else:
+                    weight.normal_(mean=float("norm" in name and name.endswith("weight")), std=0.05)
         return RUNNERS[tasks.get(kind, "classification")](kind, built, tokenizer)
 
     return make
