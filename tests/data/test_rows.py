@@ -104,3 +104,9 @@ def test_the_first_so_many_that_are_held_out():
 def test_an_empty_side_is_named():
     with pytest.raises(DataError, match="1 rows to train on and 0 held out"):
         RowData(make([3]), make([]))
+
+
+def test_short_rows_make_batches_of_thirty_two_and_none_is_lost():
+    plan = make([3] * 100).plan(budget=2048, seed=1, epoch=0)
+    assert sorted(map(len, plan)) == [4, MOST, MOST, MOST]
+    assert sorted(np.concatenate(plan).tolist()) == list(range(100))
