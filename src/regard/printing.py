@@ -53,6 +53,11 @@ def show_scores(scores: dict[str, Any]) -> None:
             show_table(name, value)
         elif name.endswith("worst"):
             show_worst(name, value)
+        elif name == "by_head":
+            print("attention on the thing spoken of")
+            for row in value:
+                on = f"{row['on_thing']:.4f}  {row['times_chance']:.2f}× chance"
+                print(f"  layer {row['layer']} head {row['head']:<4}{on}")
         elif isinstance(value, float):
             print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
         elif name != "deviation":

@@ -23,6 +23,7 @@ RECIPES = {
     "classifier": "regard.recipes.classifier",
     "glue": "regard.recipes.glue",
     "tagger": "regard.recipes.tagger",
+    "captioner": "regard.recipes.captioner",
     "shakespeare-char": "regard.recipes.shakespeare_char",
     "shakespeare-char-large": "regard.recipes.shakespeare_char_large",
     "rnn-translator": "regard.recipes.rnn_translator",

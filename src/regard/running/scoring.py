@@ -19,6 +19,8 @@ from regard.generation import Strategy
 from regard.metrics.alignment import ErrorCounts, Link, count_errors, owned, pharaoh
 from regard.metrics.translation import Tally
 from regard.running import load
+from regard.running.caption_scoring import score_pictures
+from regard.running.captioner import Captioner
 from regard.running.classifier import Classifier
 from regard.running.filler import Filler
 from regard.running.label_scoring import score_labels, score_tags
@@ -51,7 +53,7 @@ def score_folders(
     alignments: Path | None = None,
     precision: str = "float32",
 ) -> dict[str, Any]:
-    """Scores on the pairs or the text of these files, or on what each folder's run held out.
+    """Scores on the pairs, the text or the pictures and captions of these files, or on what each folder's run held out.
 
     With several folders or strategies (runs or samples with other seeds) the numbers are means, and `deviation` has
     their standard deviations. `alignments` is a file that gets the links of each pair.
@@ -61,6 +63,11 @@ def score_folders(
         raise DataError(f"{', '.join(map(str, folders))} held out different data; name the test data for all of them")
     for folder in folders:
         translator = load(folder, precision=precision)
+        if isinstance(translator, Captioner):
+            if gold or alignments:
+                raise ConfigError(f"{folder} captions pictures: no --gold or --alignments for it")
+            found += [score_pictures(translator, folder, paths, strategy, most=most) for strategy in strategies]
+            continue
         if not isinstance(translator, Translator):
             if gold or alignments or any(strategies):
                 raise ConfigError(f"{folder} does not translate: no --beam, --seeds, --gold or --alignments for it")
@@ -85,8 +92,9 @@ def mean_of(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
     deviation = {name: statistics.stdev(one[name] for one in several) for name in numbers}
     alike = {name: value for name, value in several[0].items() if all(one.get(name) == value for one in several)}
     mean = {"runs": len(several), **alike, **means, "deviation": deviation}
-    if "by_length" in several[0]:
-        mean["by_length"] = [mean_of(rows) for rows in zip(*(one["by_length"] for one in several), strict=True)]
+    for name in ("by_length", "by_head"):
+        if name in several[0]:
+            mean[name] = [mean_of(rows) for rows in zip(*(one[name] for one in several), strict=True)]
     return mean
 
 

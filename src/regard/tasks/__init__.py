@@ -1,5 +1,6 @@
 """What can be learned, one file a task: examples, batch, loss, prediction, score. A new task is one line here."""
 
+from regard.tasks.captioning import Captioning
 from regard.tasks.classification import Classification
 from regard.tasks.language_modeling import LanguageModeling
 from regard.tasks.masked_language import MaskedLanguage
@@ -12,4 +13,5 @@ TASKS = {
     "masked": MaskedLanguage,
     "classification": Classification,
     "tagging": Tagging,
+    "captioning": Captioning,
 }
