@@ -68,7 +68,7 @@ def evaluate(
     if seeds is not None and beam is not None:
         raise ConfigError(f"--seeds {seeds} samples, --beam {beam} searches; give one")
     runtime.prepare()
-    models = [path for path in data or [] if path.is_dir() or is_gguf(path)]
+    models = [path for path in data or [] if is_gguf(path) or (path.is_dir() and not _is_data(path))]
     folders, paths = [model, *models], [path for path in data or [] if path not in models]
     strategies = [_searching(beam)] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
     if alignments is not None and len(folders) * len(strategies) > 1:
@@ -78,6 +78,12 @@ def evaluate(
         print_json(scores)
     else:
         show_scores(scores)
+
+
+def _is_data(folder: Path) -> bool:
+    """A folder of tables, such as those of GLUE, and no model's."""
+    tables = any(path.suffix in (".tsv", ".txt") for path in folder.iterdir())
+    return tables and not (folder / "config.json").is_file()
 
 
 @app.command()

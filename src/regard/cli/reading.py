@@ -23,7 +23,7 @@ def read(
     *,
     embed: bool,
     second: str | None,
-    count: int,
+    count: int | None,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -32,6 +32,7 @@ def read(
     from regard.running.filler import Filler
     from regard.running.tagger import Tagger
 
+    blank = sum(not text.strip() for text in texts)
     texts = [text for text in texts if text.strip()]
     if not texts:
         raise InputError("no text has words; wanted one at least")
@@ -39,20 +40,31 @@ def read(
         if second is not None:
             raise ConfigError("--second is for pairs; give both texts to be embedded as INPUT")
         _embed(runner, texts, output, as_json)
+        _tell_blank(blank)
         return
     if output is not None:
         raise ConfigError(f"-o {output} draws a map of texts; add --embed")
+    if count is not None and not isinstance(runner, Filler):
+        raise ConfigError(f"--guesses {count} is for a model that fills in words; leave it out")
     if isinstance(runner, Filler):
         _fill(runner, texts, second, count, as_json)
     elif isinstance(runner, Classifier):
         _classify(runner, texts, second, as_json)
     else:
+        if second is not None:
+            raise ConfigError("--second is for pairs, and a tagger reads one text at a time; leave it out")
         _tag(runner, texts, as_json)
     if runner.cut:
         note(f"{runner.cut} of {len(texts)} texts were longer than {runner.longest} pieces: their ends were not read")
+    _tell_blank(blank)
 
 
-def _fill(runner: "Filler", texts: list[str], second: str | None, count: int, as_json: bool) -> None:
+def _tell_blank(count: int) -> None:
+    if count:
+        note(f"{count} blank texts left out")
+
+
+def _fill(runner: "Filler", texts: list[str], second: str | None, count: int | None, as_json: bool) -> None:
     if second is not None:
         for text in texts:
             share = runner.follows(text, second)
@@ -61,7 +73,9 @@ def _fill(runner: "Filler", texts: list[str], second: str | None, count: int, as
             else:
                 print(f"{share:.1%} likely that it follows: {text} | {second}")
         return
-    for found in runner.fill(texts, count):
+    from regard.running.filler import GUESSES
+
+    for found in runner.fill(texts, count or GUESSES):
         if as_json:
             places = [[{"piece": one.piece, "probability": one.probability} for one in place] for place in found.places]
             print_json({"text": found.source, "filled": found.text, "places": places})
@@ -98,8 +112,8 @@ def _pairs(texts: list[str], second: str | None) -> tuple[list[str], list[str] |
     split = [text.partition("\t") for text in texts]
     if not any(tab for _, tab, _ in split):
         return texts, None
-    for number, (_, tab, other) in enumerate(split, 1):
-        if not tab or not other.strip():
+    for number, (first, tab, other) in enumerate(split, 1):
+        if not (tab and first.strip() and other.strip()):
             raise InputError(f"text {number} is no pair, others are; wanted two texts with a tab between them in each")
     return [first for first, _, _ in split], [other for _, _, other in split]
 

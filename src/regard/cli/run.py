@@ -105,7 +105,10 @@ def run(
     second: Annotated[
         str | None, typer.Option(help="The second text of a pair; or a tab inside INPUT.", rich_help_panel=READ)
     ] = None,
-    guesses: Annotated[int, typer.Option(min=1, help="Guesses shown for a hidden word.", rich_help_panel=READ)] = 5,
+    guesses: Annotated[
+        int | None,
+        typer.Option(min=1, help="Guesses shown for a hidden word.", show_default="5", rich_help_panel=READ),
+    ] = None,
     find: Annotated[
         str | None, typer.Option(help="Which of the pictures shows this; INPUT are pictures.", rich_help_panel=SEE)
     ] = None,
@@ -188,12 +191,13 @@ def run(
         check_picture(output)
         if len(texts) != 1:
             raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
-    reading: dict[str, Any] = {"embed": embed, "second": second, "guesses": guesses if guesses != 5 else None}
+    reading: dict[str, Any] = {"embed": embed, "second": second, "guesses": guesses}
     if isinstance(runner, Encoder):
         writing_only: dict[str, Any] = {
             "greedy": greedy,
             "beam": beam,
             "sample": choice.sample or choice.drawing,
+            "repetition-penalty": repetition_penalty,
             "tokens": tokens,
         }
         others: dict[str, Any] = {

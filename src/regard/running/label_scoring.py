@@ -8,12 +8,13 @@ import torch
 
 from regard.data.columns import Columns
 from regard.data.conll import Tagged, read_tagged
-from regard.data.glue import task_of
+from regard.data.glue import GlueTask, task_of
 from regard.data.labeled import Labeled, read_labeled
 from regard.data.labeled_corpus import (
     GlueDataConfig,
     LabeledDataConfig,
     check_labels,
+    check_scores,
     read_corpus,
     read_glue_corpus,
     read_glue_heldout,
@@ -53,26 +54,22 @@ def _labeled(
     run = settings_of(folder)
     if not paths:
         corpus = _heldout(held_out_of(folder))
+        for rows in corpus.heldout.values():
+            _check(classifier, rows, "what was held out, as it is now")
         return corpus.heldout, corpus.metrics
     if len(paths) == 1 and paths[0].is_dir():
-        said = run.settings["data"].get("task") if run is not None and run.recipe == "glue" else None
-        task = task_of(paths[0], said)
+        task = _glue_task(paths[0], run)
         found = read_glue_heldout(paths[0], task, "skip", bad)
         if (task.labels is None) != (not classifier.labels):
             kinds = ("classes", "a score") if classifier.labels else ("a score", "classes")
             raise DataError(f"{task.name} has {kinds[1]}, but this model gives {kinds[0]}; wanted one trained for it")
         for part, rows in found.items():
-            if classifier.labels:
-                check_labels(rows, classifier.labels, f"{paths[0]}, {part}")
+            _check(classifier, rows, f"{paths[0]}, {part}")
         return found, task.metrics
     own = run.settings["data"] if run is not None and run.recipe == "classifier" else {}
     columns = Columns(**{name: own.get(name) for name in ("text", "second", "label")})
     rows = list(read_labeled(paths, columns=columns, on_error="skip", report=bad))
-    where = ", ".join(map(str, paths))
-    if classifier.labels:
-        check_labels(rows, classifier.labels, where)
-    else:
-        _check_scores(rows, where)
+    _check(classifier, rows, ", ".join(map(str, paths)))
     return {"rows": rows}, metrics
 
 
@@ -82,12 +79,20 @@ def _heldout(run: RunSettings) -> Any:
     return read_corpus(run.data, LabeledDataConfig.model_validate(run.settings["data"]))
 
 
-def _check_scores(rows: Sequence[Labeled], where: str) -> None:
-    for number, row in enumerate(rows, 1):
-        try:
-            float(row.label or "")
-        except ValueError:
-            raise DataError(f"{where}: row {number:,} has the label {row.label!r}, wanted a number") from None
+def _glue_task(folder: Path, run: RunSettings | None) -> GlueTask:
+    """The task of a folder by its name, else the one that the run was told (data.task=…)."""
+    try:
+        return task_of(folder)
+    except DataError:
+        said = run.settings["data"].get("task") if run is not None and run.recipe == "glue" else None
+        return task_of(folder, said)
+
+
+def _check(classifier: Classifier, rows: Sequence[Labeled], where: str) -> None:
+    if classifier.labels:
+        check_labels(rows, classifier.labels, where)
+    else:
+        check_scores(rows, where)
 
 
 def _score_rows(classifier: Classifier, rows: Sequence[Labeled], metrics: Sequence[str]) -> dict[str, Any]:

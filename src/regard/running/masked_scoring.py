@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from regard.data.masked_text import MaskedText, tokenized
 from regard.data.masking import MaskingConfig, PieceTable
 from regard.data.sentences import SentenceCorpus
@@ -32,14 +34,21 @@ def score_masked(filler: Filler, folder: Path, paths: Sequence[Path], *, most: i
         config = MaskedDataConfig.model_validate(run.settings["data"])
     with tempfile.TemporaryDirectory() as room:
         documents = _documents(filler, paths, Path(room), config, [] if run is None else run.data)
-        task = MaskedLanguage(_text(filler, documents, asked.masking, asked.next_sentence))
+        pairs = asked.next_sentence and _has_pairs(documents)
+        task = MaskedLanguage(_text(filler, documents, asked.masking, pairs))
         loss = heldout_loss(filler.model, task, task.heldout_batches(budget=BUDGET, most=most))
         with evaluating(filler.model):
             scores = task.measures(filler.model, loss, task.heldout_batches(budget=BUDGET, most=most), None)
         found: dict[str, Any] = {"rows": len(task.data.heldout_rows[:most]), "loss": loss, **scores}
+    if asked.next_sentence and not pairs:
+        found["next_sentence"] = "not asked: that takes two documents, and one of them with two sentences"
     if not paths and run is not None and not run.data:
         found |= _references(filler)
     return found
+
+
+def _has_pairs(documents: TokenizedDocuments) -> bool:
+    return len(documents) > 1 and int(np.diff(documents.documents).max()) > 1
 
 
 def _documents(
@@ -48,7 +57,9 @@ def _documents(
     if not paths:
         return tokenized(open_corpus(learned_from, config), "heldout", filler.tokenizer)
     pieces = SentenceCorpus(paths, config).pieces()
-    return TokenizedDocuments.build(pieces, filler.tokenizer.pieces_of_all, room, size=filler.tokenizer.size)
+    return TokenizedDocuments.build(
+        pieces, filler.tokenizer.pieces_of_all, room / "documents", size=filler.tokenizer.size
+    )
 
 
 def _text(filler: Filler, documents: TokenizedDocuments, masking: MaskingConfig, next_sentence: bool) -> MaskedText:

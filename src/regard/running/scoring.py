@@ -86,7 +86,8 @@ def mean_of(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The mean of each number of several scores on one test set, and `deviation`, their standard deviations."""
     if len(several) == 1:
         return several[0]
-    numbers = [name for name, value in several[0].items() if isinstance(value, float)]
+    shared = [name for name in several[0] if all(name in one for one in several)]  # a tag may be found by one alone
+    numbers = [name for name in shared if isinstance(several[0][name], float)]
     means = {name: statistics.fmean(one[name] for one in several) for name in numbers}
     deviation = {name: statistics.stdev(one[name] for one in several) for name in numbers}
     alike = {name: value for name, value in several[0].items() if all(one.get(name) == value for one in several)}
