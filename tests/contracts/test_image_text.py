@@ -246,7 +246,7 @@ def test_overfits_one_batch(example, inputs):
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
     for _ in range(200):
         loss = torch.zeros(())
         for name, value in said(model, inputs).items():

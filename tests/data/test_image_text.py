@@ -8,7 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from regard.data.batches import Position
-from regard.data.image_text import FAR, NEAR, TRUE, ImageTextData, PairingConfig, PicturesWithTexts
+from regard.data.image_text import FAR, HIDDEN, NEAR, TRUE, ImageTextData, PairingConfig, PicturesWithTexts
 from regard.data.masking import PieceTable
 from regard.data.regions import UNKNOWN, PictureRegions, Regions, geometry
 from regard.errors import DataError
@@ -77,19 +77,19 @@ def test_a_batch_keeps_to_its_budget_and_an_epoch_has_every_picture_once():
     assert all(len(batch.ids) * (batch.ids.shape[1] + batch.boxes.shape[1]) <= 200 for batch in found)
 
 
-def test_half_of_the_texts_are_false_and_half_of_those_near_misses():
+def test_half_of_the_pairs_are_judged_half_of_those_false_and_half_of_those_near_misses():
     kinds = np.array([pair.kind for epoch in range(20) for pair in pictures().pairs(PairingConfig(), (1, epoch))])
-    shares = [(kinds == kind).mean() for kind in (TRUE, FAR, NEAR)]
-    assert shares == pytest.approx([0.5, 0.25, 0.25], abs=0.03)
+    shares = [(kinds == kind).mean() for kind in (HIDDEN, TRUE, FAR, NEAR)]
+    assert shares == pytest.approx([0.5, 0.25, 0.125, 0.125], abs=0.03)
     without = [pair.kind for pair in pictures(near=False).pairs(PairingConfig(), (1, 0))]
-    assert set(without) == {TRUE, FAR}
+    assert set(without) == {HIDDEN, TRUE, FAR}
 
 
 def test_each_pair_has_a_text_of_its_kind():
     told = pictures()
     for pair in told.pairs(PairingConfig(), (3, 0)):
         own, misses = told.texts[pair.picture], told.near[pair.picture]
-        assert (pair.text in own) == (pair.kind == TRUE)
+        assert (pair.text in own) == (pair.kind in (HIDDEN, TRUE))
         assert (pair.text in misses) == (pair.kind == NEAR)
 
 
@@ -98,7 +98,7 @@ def test_the_first_text_is_drawn_as_often_as_all_others():
     firsts = [
         pair.text == told.texts[pair.picture][0]
         for epoch in range(10)
-        for pair in told.pairs(PairingConfig(false=0.0), (1, epoch))
+        for pair in told.pairs(PairingConfig(judged=0.0), (1, epoch))
     ]
     assert np.mean(firsts) == pytest.approx(0.5, abs=0.03)
 
@@ -107,34 +107,34 @@ def test_a_text_with_the_same_words_as_an_own_one_is_not_called_false():
     """All say the same but one picture; its text alone is false of the others, and theirs of it."""
     texts = [[[5, 6]] for _ in range(9)] + [[[6, 7]]]
     told = PicturesWithTexts(regions(10), texts)
-    found = told.pairs(PairingConfig(false=0.99), (1, 0))
+    found = told.pairs(PairingConfig(judged=1.0, false=0.99), (1, 0))
     assert {tuple(pair.text) for pair in found[:9] if pair.kind == FAR} == {(6, 7)}
     alike = PicturesWithTexts(regions(3), [[[5, 6]], [[6, 5]], [[5, 6]]])
     with pytest.raises(DataError, match="the texts of picture . are those of all pictures"):
-        alike.pairs(PairingConfig(false=0.99), (1, 0))
+        alike.pairs(PairingConfig(judged=1.0, false=0.99), (1, 0))
     with pytest.raises(DataError, match="one picture alone"):
         PicturesWithTexts(regions(1), [[[5]]])
 
 
-def test_words_and_regions_are_hidden_in_true_pairs_alone():
+def test_nothing_is_hidden_where_a_pair_is_judged():
     asked = rows = 0
     for _, batch in some(data(), 40):
-        true = batch.kinds == TRUE
+        judged = batch.kinds != HIDDEN
         hidden = torch.zeros(batch.ids.numel(), dtype=torch.bool)
         hidden[batch.places] = True
         hidden = hidden.view(batch.ids.shape)
-        assert not hidden[~true].any()
-        assert hidden[true].any(1).all()  # of each at least one
-        assert not (batch.ids[~true] == TABLE.mask).any()
+        assert not hidden[judged].any()
+        assert hidden[~judged].any(1).all()  # of each at least one
+        assert not (batch.ids[judged] == TABLE.mask).any()
         blank = (batch.regions == 0).all(-1) & batch.boxes.any(-1)
-        assert not blank[~true].any()
+        assert not blank[judged].any()
         asked += len(batch.region_places)
-        rows += int(batch.boxes.any(-1)[true, 1:].sum())
+        rows += int(batch.boxes.any(-1)[~judged, 1:].sum())
     assert asked / rows == pytest.approx(0.15, abs=0.04)
 
 
 def test_a_hidden_region_shows_nothing_keeps_its_box_and_hides_the_whole_picture():
-    lesson = data(PairingConfig(regions=0.5, kept=0.0, false=0.0))
+    lesson = data(PairingConfig(regions=0.5, kept=0.0, judged=0.0))
     for _, batch in some(lesson, 10):
         blank = (batch.regions == 0).all(-1) & batch.boxes.any(-1)
         rows, places = batch.region_places // blank.shape[1], batch.region_places % blank.shape[1]
@@ -142,18 +142,18 @@ def test_a_hidden_region_shows_nothing_keeps_its_box_and_hides_the_whole_picture
         assert (places > 0).all()
         assert torch.equal(blank[:, 0], blank[:, 1:].any(1))
         assert batch.region_targets.tolist() == (places - 1).tolist()  # thing k is of kind k
-    shown = [batch for _, batch in some(data(PairingConfig(regions=0.5, kept=1.0, false=0.0)), 10)]
+    shown = [batch for _, batch in some(data(PairingConfig(regions=0.5, kept=1.0, judged=0.0)), 10)]
     assert all(len(batch.region_places) and (batch.regions != 0).all(-1)[batch.boxes.any(-1)].all() for batch in shown)
 
 
 def test_without_kinds_the_features_are_asked_for():
-    for _, batch in some(data(PairingConfig(regions=0.5, false=0.0), classes=False), 5):
+    for _, batch in some(data(PairingConfig(regions=0.5, judged=0.0), classes=False), 5):
         places = batch.region_places % batch.regions.shape[1]
         assert_close(batch.region_targets, (places + 1.0)[:, None].expand(-1, 5))
 
 
 def test_targets_are_the_true_words():
-    lesson = data(PairingConfig(false=0.0, near=0.0))
+    lesson = data(PairingConfig(judged=0.0))
     texts = {tuple(text) for texts in lesson.training.texts for text in texts}
     for _, batch in some(lesson, 10):
         ids = batch.ids.flatten()

@@ -1,7 +1,10 @@
-"""Batches of texts beside pictures with hidden words, hidden regions, and texts that belong to another picture.
+"""Batches of texts beside pictures: some with hidden words and regions, others to be judged, half of those false.
+
+Where something is hidden the text is the picture's own: else neither side would know of the other. And where a pair is
+to be judged nothing is hidden: else what is hidden would tell that it is true, or be the word that is false.
 
 All of it is a function of (seed, epoch, index): a run can stop anywhere and go on. What is kept out is always asked
-in the same way. Of a text that does not belong to its picture nothing is hidden: neither side knows of the other.
+in the same way.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +25,9 @@ from regard.errors import DataError
 
 # Streams of random numbers, in training and kept out: which text a picture gets, and what is hidden.
 TEXTS, MASKS, REGIONS, HELDOUT_TEXTS, HELDOUT_MASKS, HELDOUT_REGIONS = 8, 9, 10, 11, 12, 13
-TRUE, FAR, NEAR = 0, 1, 2  # the text is the picture's own, that of another picture, or its own but for a word
+# What a pair is: its own text with something hidden; or to be judged, the picture's own text, another picture's, or its
+# own but for a word.
+HIDDEN, TRUE, FAR, NEAR = 0, 1, 2, 3
 Pieces = Sequence[int]
 
 
@@ -32,7 +37,8 @@ class PairingConfig(Facts):
     masking: MaskingConfig = MaskingConfig()
     regions: float = Field(0.15, ge=0, le=1, description="share of the regions that are asked for")
     kept: float = Field(0.1, ge=0, le=1, description="of those, the share that shows itself; the others show nothing")
-    false: float = Field(0.5, ge=0, lt=1, description="share of the pairs whose text is not the picture's")
+    judged: float = Field(0.5, ge=0, le=1, description="share of the pairs that are judged; in the others words hide")
+    false: float = Field(0.5, ge=0, lt=1, description="of those that are judged, the share whose text is false")
     near: float = Field(0.5, ge=0, le=1, description="of those, the share of near misses, where there are any")
 
 
@@ -48,7 +54,7 @@ class ImageTextBatch:
     targets: Tensor  # (M,) what they are
     region_places: Tensor  # (G,) where the regions that are asked for stand: row · R + place
     region_targets: Tensor  # (G,) of which kind they are; or (G, F) what they show, where kinds are not known
-    kinds: Tensor  # (B,) TRUE, FAR or NEAR
+    kinds: Tensor  # (B,) HIDDEN, TRUE, FAR or NEAR
     tokens: int  # B
 
     def to(self, device: torch.device | str) -> "ImageTextBatch":
@@ -90,12 +96,15 @@ class PicturesWithTexts:
 
     def pairs(self, config: PairingConfig, numbers: tuple[int, ...]) -> list[Paired]:
         """A text for every picture, drawn by the numbers."""
-        chance = draws(5 * len(self), *numbers).reshape(5, -1)
-        false, near, first = ((chance[row] >> np.uint64(11)) * 2.0**-53 for row in range(3))
+        chance = draws(6 * len(self), *numbers).reshape(6, -1)
+        judged, false, near, first = ((chance[row] >> np.uint64(11)) * 2.0**-53 for row in range(4))
         found = []
-        for picture, (which, shift) in enumerate(zip(chance[3].tolist(), chance[4].tolist(), strict=True)):
-            if false[picture] >= config.false:
-                found.append(Paired(picture, self._drawn(picture, first[picture], which), TRUE))
+        for picture, (which, shift) in enumerate(zip(chance[4].tolist(), chance[5].tolist(), strict=True)):
+            own = self._drawn(picture, first[picture], which)
+            if judged[picture] >= config.judged:
+                found.append(Paired(picture, own, HIDDEN))
+            elif false[picture] >= config.false:
+                found.append(Paired(picture, own, TRUE))
             elif self.near is not None and self.near[picture] and near[picture] < config.near:
                 misses = self.near[picture]
                 found.append(Paired(picture, misses[which % len(misses)], NEAR))
@@ -171,7 +180,7 @@ class ImageTextData:
         targets = np.full_like(ids, IGNORED)
         for row, (pair, text) in enumerate(zip(pairs, texts, strict=True)):
             ids[row, : len(text)] = text
-            if pair.kind == TRUE:
+            if pair.kind == HIDDEN:
                 found = mask_row(text, self.table.words(text), self.config.masking, self.table, (*words, pair.picture))
                 ids[row, : len(text)], targets[row, : len(text)] = found.ids, found.targets
         places = np.flatnonzero(targets != IGNORED)
@@ -200,7 +209,7 @@ class ImageTextData:
         chance = np.stack([draws(2 * most, *numbers, pair.picture).reshape(2, -1) for pair in pairs])
         share = torch.from_numpy((chance >> np.uint64(11)) * 2.0**-53)  # (B, 2, R)
         asked = (share[:, 0] < self.config.regions) & boxes.any(-1)
-        asked &= torch.tensor([pair.kind == TRUE for pair in pairs])[:, None]
+        asked &= torch.tensor([pair.kind == HIDDEN for pair in pairs])[:, None]
         asked[:, 0] = False
         blank = asked & (share[:, 1] >= self.config.kept)
         blank[:, 0] = blank.any(1)

@@ -27,7 +27,7 @@ from regard.layers import masks
 from regard.layers.attention import MultiHeadAttention, SelfAttention
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import ACTIVATIONS, FeedForward
-from regard.layers.initializing import small_normal
+from regard.layers.initializing import level_normal
 from regard.layers.linear import Linear
 from regard.layers.positions import LearnedPositions
 from regard.layers.tap import Tap
@@ -152,7 +152,7 @@ class ViLBERT(nn.Module):
         self.meetings = nn.ModuleList(Meeting(config) for _ in range(config.meetings))
         self.text = Linear(config.text.width, config.joint)
         self.picture = Linear(config.regions.width, config.joint)
-        small_normal(self)
+        level_normal(self)
 
     def forward(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Read:
         check_picture(self.config, ids, regions, boxes)
@@ -320,7 +320,7 @@ class ViLBERTPretraining(OnEncoder):
         self.head = WordHead(config)
         self.kinds = RegionHead(config)
         self.fits = Linear(config.joint, 1)
-        small_normal(self)
+        level_normal(self)
 
     def forward(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Pretrained:
         read = self.read(ids, segments, regions, boxes)
@@ -374,7 +374,7 @@ class ViLBERTAnswerer(OnEncoder):
         self.hidden = Linear(config.joint, config.joint)
         self.norm = nn.LayerNorm(config.joint, eps=config.epsilon)
         self.head = Linear(config.joint, len(config.labels))
-        small_normal(self)
+        level_normal(self)
 
     def forward(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
         read = self.read(ids, segments, regions, boxes)
@@ -388,7 +388,7 @@ class ViLBERTPointer(OnEncoder):
     def __init__(self, config: ViLBERTPointerConfig) -> None:
         super().__init__(config)
         self.fits = Linear(config.joint, 1)
-        small_normal(self)
+        level_normal(self)
 
     def forward(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
         read = self.read(ids, segments, regions, boxes)
@@ -403,7 +403,7 @@ class ViLBERTMatcher(OnEncoder):
     def __init__(self, config: ViLBERTMatcherConfig) -> None:
         super().__init__(config)
         self.fits = Linear(config.joint, 1)
-        small_normal(self)
+        level_normal(self)
 
     def forward(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
         return self.fit(self.read(ids, segments, regions, boxes))

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.batches import Position
-from regard.data.image_text import NEAR, TRUE, ImageTextBatch, ImageTextData
+from regard.data.image_text import HIDDEN, NEAR, TRUE, ImageTextBatch, ImageTextData
 
 
 class Answers(NamedTuple):
@@ -44,9 +44,13 @@ class ImageText:
         return self.data.heldout_batches(budget=budget, most=most)
 
     def loss(self, model: Any, batch: ImageTextBatch) -> Tensor:
-        """For each pair the mean loss of the words, that of the regions and that of the pairs, which count alike."""
+        """For each pair the mean loss of words, that of regions and that of pairs to be judged, which count alike."""
         found = answers(model, batch)
-        loss = F.binary_cross_entropy_with_logits(found.fits, (batch.kinds == TRUE).to(found.fits))
+        judged = batch.kinds != HIDDEN
+        loss = found.fits.sum() * 0
+        if judged.any():
+            wanted = (batch.kinds[judged] == TRUE).to(found.fits)
+            loss = F.binary_cross_entropy_with_logits(found.fits[judged], wanted)
         if len(batch.targets):
             loss = loss + F.cross_entropy(found.words, batch.targets)
         if len(batch.region_targets):
@@ -69,7 +73,7 @@ class ImageText:
                 else found.regions.argmax(-1) == batch.region_targets
             )
             right = (found.fits > 0) == (batch.kinds == TRUE)
-            pairs.add(right)
+            pairs.add(right[batch.kinds != HIDDEN])
             near.add(right[batch.kinds == NEAR])
         measured = {
             "masked_accuracy": words.mean,
