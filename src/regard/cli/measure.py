@@ -42,9 +42,9 @@ def evaluate(
     pairs. Teacher-forced, the model is given the true words before each word; the gap to the share of right tokens on
     its own words is what its own mistakes cost it. Alignments are between a source and its true translation.
 
-    Classifiers: accuracy, F1, Matthews' or Pearson's and Spearman's correlation, confusions, the worst errors; DATA is a
-    table or a folder of GLUE. Taggers: F1 of entities. BERT: hidden words, next sentences, and on the built-in stories
-    what "it" means. Captioners: exact captions, BLEU-4, CIDEr, how much of the attention is on what is spoken of.
+    Classifiers: accuracy, F1, Matthews' or Pearson's and Spearman's correlation, confusions, the worst errors; DATA is
+    a table or a folder of GLUE. Taggers: F1 of entities. BERT: hidden words, next sentences, and on the built-in
+    stories what "it" means. Captioners: exact captions, BLEU-4, CIDEr, how much of the attention is on what is spoken of.
 
     Several models (one recipe, other seeds) give mean and standard deviation.
 

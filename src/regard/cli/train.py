@@ -57,8 +57,8 @@ def train(
     Python documentation on this machine, a translator from the built-in world; some recipes need data. Settings are
     dotted: training.steps=200 model.layers=4 data.on_error=skip.
 
-    bert reads the same text: documents with a blank line between them. classifier takes .csv, .tsv, .jsonl and .parquet
-    tables, glue a folder of GLUE, tagger CoNLL files; --from is the encoder they begin from. captioner takes a folder of
+    bert reads the same text: documents with a blank line between them. classifier takes .csv, .tsv, .jsonl and
+    .parquet tables, glue a folder of GLUE, tagger CoNLL files; --from is the encoder they begin from. captioner takes a folder of
     pictures and a file of captions; without DATA it, vilbert and vqa learn from drawn scenes.
 
     Examples:
