@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.batches import Position
-from regard.data.rows import IGNORED, MOST, RowData, Rows
+from regard.data.batches import IGNORED, Position
+from regard.data.rows import MOST, RowData, Rows
 from regard.errors import DataError
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import regard
+from regard.data.batches import IGNORED
 from regard.data.conll import Tagged
-from regard.data.rows import IGNORED
 from regard.errors import ConfigError, InputError
 from regard.models import build
 from regard.models.bert import BertClassifierConfig, BertTaggerConfig

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from regard.data.rows import IGNORED, RowBatch
+from regard.data.batches import IGNORED
+from regard.data.rows import RowBatch
 from regard.tasks.tagging import Tagging
 
 LABELS = ("O", "B-X", "I-X")

@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.batches import MARK, Position, bucketed, endless, shuffled
+from regard.data.batches import IGNORED, MARK, Position, bucketed, endless, shuffled
 from regard.errors import DataError
 
-IGNORED = -100  # a place that nothing is wanted of
 STREAM = 8  # of random numbers; others order sentence pairs, windows and masked rows
 MOST = 32  # rows of a batch (Devlin 2019, A.3): of short ones more would make fewer steps and learn less
 

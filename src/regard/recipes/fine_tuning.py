@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, InputError
+from regard.huggingface.bert import symbols_of
 from regard.models.bert import BertConfig
 from regard.models.symbols import ReaderSymbols
 from regard.recipes.run import Given
@@ -69,8 +70,7 @@ def fitted(config: Head, given: Given, tokenizer: WordPieces) -> Head:
     """The config for these words, where they are new."""
     if given.start:
         return config
-    symbols = ReaderSymbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end, mask=tokenizer.mask)
-    return config.fitted(vocabulary=tokenizer.size, symbols=symbols)
+    return config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
 
 
 def start_of(given: Given, config: BertConfig, score: float | None = None) -> Callable[[nn.Module], str]:

@@ -5,9 +5,9 @@ from pathlib import Path
 from regard.data.masked_text import MaskedText, tokenized
 from regard.data.masking import PieceTable
 from regard.errors import ConfigError
+from regard.huggingface.bert import symbols_of
 from regard.huggingface.hub import find
 from regard.models.bert import BertConfig, BertPretrainingConfig, BertWordsConfig
-from regard.models.symbols import ReaderSymbols
 from regard.recipes.run import Given, Prepared, Run
 from regard.recipes.starting import from_weights, starting
 from regard.recipes.tokenizing import kept_or_made
@@ -46,8 +46,7 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     ]
     if given.start:
         return Prepared(MaskedLanguage(data), config, notes, from_weights(given.model.model.state_dict()))
-    symbols = ReaderSymbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end, mask=tokenizer.mask)
-    fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols)
+    fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
     return Prepared(MaskedLanguage(data), fitted, notes, starting(settings.vectors, tokenizer))
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.data.batches import IGNORED
 from regard.data.conll import Tagged
-from regard.data.rows import IGNORED, RowData, Rows
+from regard.data.rows import RowData, Rows
 from regard.data.tagged_corpus import TaggedDataConfig, read_tagged_corpus
 from regard.models.bert import BertTaggerConfig
 from regard.recipes.fine_tuning import fitted, start_of, words_of

@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.config import Facts
-from regard.data.rows import IGNORED, RowBatch, RowData
+from regard.data.batches import IGNORED
+from regard.data.rows import RowBatch, RowData
 from regard.metrics.tagging import tag_scores
 from regard.tasks.row_learning import RowLearning
 
