@@ -9,6 +9,7 @@ from regard.data.labeled_corpus import (
     LabeledDataConfig,
     check_labels,
     labels_of,
+    metrics_of,
     read_corpus,
     read_glue_corpus,
 )
@@ -67,7 +68,8 @@ def test_the_same_text_is_on_one_side(table):
     ]
     assert not sides[0] & sides[1]
     assert len(sides[1]) == pytest.approx(30, abs=15)
-    assert (found.labels, found.metrics) == (("a", "b"), ("accuracy", "f1", "matthews"))
+    assert (found.labels, found.metrics) == (("a", "b"), ("accuracy", "f1_b", "matthews"))
+    assert metrics_of(("x", "y", "z")) == ("accuracy", "macro_f1", "matthews")
 
 
 SCORED = {

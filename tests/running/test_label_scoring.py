@@ -42,7 +42,7 @@ def test_classes_are_scored_as_scikit_learn_scores_them(classifier, table, tmp_p
     found = score_labels(classifier, tmp_path, [table(LABELS)])
     assert found["rows"] == len(TEXTS)
     assert found["accuracy"] == pytest.approx(sklearn.accuracy_score(wanted, chosen))
-    assert found["f1"] == pytest.approx(sklearn.f1_score(wanted, chosen, average="macro", zero_division=0))
+    assert found["macro_f1"] == pytest.approx(sklearn.f1_score(wanted, chosen, average="macro", zero_division=0))
     assert found["matthews"] == pytest.approx(sklearn.matthews_corrcoef(wanted, chosen))
     counts = sklearn.confusion_matrix(wanted, chosen, labels=list(LABELS)).tolist()
     assert found["confusion"][0][1:] == list(LABELS)

@@ -64,10 +64,10 @@ def test_the_loss_of_a_score_is_the_squared_error():
 def test_the_scores_are_those_of_scikit_learn():
     chance = np.random.default_rng(3)
     logits, wanted = torch.from_numpy(chance.normal(size=(200, 3))), torch.from_numpy(chance.integers(0, 3, 200))
-    found = score_logits(logits, wanted, ("x", "y", "z"), ("accuracy", "f1", "matthews"))
+    found = score_logits(logits, wanted, ("x", "y", "z"), ("accuracy", "macro_f1", "matthews"))
     chosen = logits.argmax(-1).numpy()
     assert found["accuracy"] == pytest.approx(sklearn.accuracy_score(wanted, chosen))
-    assert found["f1"] == pytest.approx(sklearn.f1_score(wanted, chosen, average="macro"))
+    assert found["macro_f1"] == pytest.approx(sklearn.f1_score(wanted, chosen, average="macro"))
     assert found["matthews"] == pytest.approx(sklearn.matthews_corrcoef(wanted, chosen))
     numbers = score_logits(logits[:, :1], logits[:, 1] + logits[:, 0], (), ("pearson", "spearman"))
     sides = logits[:, 0].numpy(), (logits[:, 1] + logits[:, 0]).numpy()

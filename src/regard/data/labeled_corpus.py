@@ -83,11 +83,18 @@ def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorp
     if _is_score(rows, config.kind):
         check_scores(heldout, where)
         notes.append("the labels are numbers: it learns a score; data.kind=classes makes classes of them")
-        return LabeledCorpus(training, {"heldout": heldout}, (), ("pearson", "spearman"), notes)
+        return LabeledCorpus(training, {"heldout": heldout}, (), metrics_of(()), notes)
     labels = labels_of(rows)
     check_labels(heldout, labels, where)
     notes += unlearned(labels, {row.label or "" for row in training})
-    return LabeledCorpus(training, {"heldout": heldout}, labels, ("accuracy", "f1", "matthews"), notes)
+    return LabeledCorpus(training, {"heldout": heldout}, labels, metrics_of(labels), notes)
+
+
+def metrics_of(labels: Sequence[str]) -> tuple[str, ...]:
+    """How the user's own classes are measured; without any, a score. The second of two is the one to be found."""
+    if not labels:
+        return "pearson", "spearman"
+    return "accuracy", f"f1_{labels[1]}" if len(labels) == 2 else "macro_f1", "matthews"
 
 
 def read_glue_corpus(folder: Path, config: GlueDataConfig) -> LabeledCorpus:

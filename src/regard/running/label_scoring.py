@@ -15,6 +15,7 @@ from regard.data.labeled_corpus import (
     LabeledDataConfig,
     check_labels,
     check_scores,
+    metrics_of,
     read_corpus,
     read_glue_corpus,
     read_glue_heldout,
@@ -50,7 +51,6 @@ def _labeled(
     classifier: Classifier, folder: Path, paths: Sequence[Path], bad: BadLines
 ) -> tuple[Mapping[str, Sequence[Labeled]], Sequence[str]]:
     """The rows to score by the part they belong to, and by which metrics."""
-    metrics = ("accuracy", "f1", "matthews") if classifier.labels else ("pearson", "spearman")
     run = settings_of(folder)
     if not paths:
         corpus = _heldout(held_out_of(folder))
@@ -70,7 +70,7 @@ def _labeled(
     columns = Columns(**{name: own.get(name) for name in ("text", "second", "label")})
     rows = list(read_labeled(paths, columns=columns, on_error="skip", report=bad))
     _check(classifier, rows, ", ".join(map(str, paths)))
-    return {"rows": rows}, metrics
+    return {"rows": rows}, metrics_of(classifier.labels)
 
 
 def _heldout(run: RunSettings) -> Any:
