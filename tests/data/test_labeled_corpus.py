@@ -114,6 +114,29 @@ def test_a_dev_file_has_known_labels_numbers_and_pairs_as_what_is_learned_from(t
     assert (len(found.training), len(found.heldout["heldout"])) == (120, 1)
 
 
+def test_the_columns_that_are_read_are_told(table):
+    pairs = [f"text {number},other,{'ab'[number % 2]}" for number in range(120)]
+    found = read_corpus([table(pairs, header="text,answer,label")], LabeledDataConfig())
+    assert found.notes == [
+        "pairs of texts: text from column 'text', second text from column 'answer', label from column 'label'"
+    ]
+    dev = table(["x,a", "y,b"], "dev.csv", "review,label")
+    two = read_corpus([table(numbered("ab")), table(numbered("ab"), "more.csv")], LabeledDataConfig(dev=dev))
+    assert [note.partition(", ")[0] for note in two.notes] == [
+        "single texts: text from column 'text'",
+        "single texts: text from column 'review'",
+    ]
+
+
+def test_a_dev_file_is_found_again_from_another_folder(table, tmp_path, monkeypatch):
+    training, _ = table(numbered("ab")), table(["x,a", "y,b"], "dev.csv")
+    monkeypatch.chdir(tmp_path)
+    written = LabeledDataConfig(dev="dev.csv").model_dump(mode="json")
+    assert written["dev"] == str(tmp_path.resolve() / "dev.csv")
+    monkeypatch.chdir("/")
+    assert len(read_corpus([training], LabeledDataConfig.model_validate(written)).heldout["heldout"]) == 2
+
+
 def test_a_class_that_is_held_out_alone_is_told_and_no_error(table):
     found = read_corpus(
         [table([*numbered(["bad", "good"]), *(f"odd {n},rare {n}" for n in range(30))])], LabeledDataConfig()

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from regard.config import Facts
-from regard.data.columns import Columns
+from regard.config import Facts, whole_path
+from regard.data.columns import Columns, choose_columns
 from regard.data.glue import TRAINING, GlueTask, read_glue, task_of
 from regard.data.labeled import Labeled, read_labeled
 from regard.data.pairs import BadLines, is_heldout
@@ -26,10 +26,12 @@ class LabeledDataConfig(Columns):
 
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad row: stop there, or skip it")
     heldout: float = Field(0.1, gt=0, lt=1, description="share of the rows kept out of training")
-    dev: str | None = Field(None, description="a file to measure on, instead of rows kept out")
+    dev: Path | None = Field(None, description="a file to measure on, instead of rows kept out")
     kind: Literal["auto", "classes", "score"] = Field("auto", description="what the label is; auto: as it looks")
     longest: int | None = Field(None, ge=8, description="pieces of a row at most; none: as many as the model reads")
     too_long: Literal["cut", "stop"] = Field("cut", description="a longer row is cut, and counted, or is an error")
+
+    _whole_path = field_validator("dev")(whole_path)
 
 
 class GlueDataConfig(Facts):
@@ -76,10 +78,11 @@ def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorp
             )
     else:
         training = rows
-        heldout = list(read_labeled([Path(config.dev)], columns=columns, on_error=config.on_error, report=bad))
+        heldout = list(read_labeled([config.dev], columns=columns, on_error=config.on_error, report=bad))
         _check_alike(training, heldout, config.dev)
     where = config.dev or "what is held out"
-    notes = bad.summary()
+    chosen = [choose_columns(path, columns).note() for path in [*paths, *([config.dev] if config.dev else [])]]
+    notes = [*dict.fromkeys(chosen), *bad.summary()]
     if _is_score(rows, config.kind):
         check_scores(heldout, where)
         notes.append("the labels are numbers: it learns a score; data.kind=classes makes classes of them")
@@ -154,7 +157,7 @@ def unlearned(labels: Sequence[str], learned: Collection[str]) -> list[str]:
     return [f"nothing to train on for {', '.join(without[:10])}: all of it is held out"] if without else []
 
 
-def _check_alike(training: Sequence[Labeled], heldout: Sequence[Labeled], dev: str) -> None:
+def _check_alike(training: Sequence[Labeled], heldout: Sequence[Labeled], dev: Path) -> None:
     pairs = training[0].second is not None
     if pairs != (heldout[0].second is not None):
         kinds = ("pairs", "single texts") if pairs else ("single texts", "pairs")
