@@ -44,7 +44,7 @@ def score_labels(
         before = "" if len(parts) == 1 else f"{name}_"
         scores = _score_rows(classifier, rows[:most], metrics)
         found |= {before + key: value for key, value in scores.items()}
-    return found | ({"bad_lines": bad.summary()} if bad.count else {})
+    return found | ({"bad_lines" if bad.count else "left_out": said} if (said := bad.summary()) else {})
 
 
 def _labeled(
