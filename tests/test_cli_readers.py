@@ -207,7 +207,7 @@ def test_rows_that_are_too_long(here, table, tiny_reader, tmp_path):
     assert "rows to train on have more than 48 pieces: their ends are cut off" in done.stderr
     assert "rows held out have more than 48 pieces: their ends are cut off" in done.stderr
     stopped = here("train", "classifier", path, "-o", tmp_path / "b", "data.too_long=stop", *tiny_reader, *SMALL)
-    assert refused(stopped, "has 6", "pieces, at most 48 are read", "data.too_long=cut")
+    assert refused(stopped, "table.csv:", "to train on has 6", "pieces, at most 48 are read", "data.too_long=cut")
 
 
 def test_class_weights_are_for_classes(here, table, reviews, tiny_reader, tmp_path):
@@ -229,7 +229,7 @@ def test_data_that_cannot_be_learned_from(here, table, reviews, people, tmp_path
     assert refused(train("classifier", table(*(f"t {n},l{n}" for n in range(80)))), "80 different labels in 80 rows")
     assert refused(train("classifier", table("a,b", "c,d")), "2 rows to train on and 0 held out")
     dev = table("x,good", "y,ugly", name="dev.csv")
-    assert refused(train("classifier", reviews, f"data.dev={dev}"), "dev.csv: row 2 has the label 'ugly'")
+    assert refused(train("classifier", reviews, f"data.dev={dev}"), "dev.csv:3 has the label 'ugly'")
     pairs = table(*(f"a {n},b,{'xy'[n % 2]}" for n in range(60)), header="text,second,label")
     assert refused(train("classifier", pairs, "model.sentences=1"), "the data has pairs")
     assert refused(train("classifier", reviews, 'model.labels=["a"]'), "model.labels=", "leave them out")
@@ -284,7 +284,7 @@ def test_evaluate_on_data_of_the_users(here, sentiment, reviews, names, people, 
     assert strict_json(here("evaluate", names, people, "--json").stdout)["sentences"] == 120
     found = strict_json(here("evaluate", reader, story, "--json").stdout)
     assert 0 <= found["masked_accuracy"] <= 1
-    assert refused(here("evaluate", sentiment, table("a,good", "b,ugly")), "row 2 has the label 'ugly'")
+    assert refused(here("evaluate", sentiment, table("a,good", "b,ugly")), "table.csv:3 has the label 'ugly'")
     assert refused(here("evaluate", sentiment, table("a,b", header="text,mood")), "no column for the label")
     assert refused(here("evaluate", sentiment, reviews, "--beam", 4), "does not translate")
     assert refused(here("evaluate", names, table("a,b")), "table.csv")

@@ -8,6 +8,7 @@ from regard.data.labeled_corpus import (
     GlueDataConfig,
     LabeledDataConfig,
     check_labels,
+    check_scores,
     labels_of,
     metrics_of,
     read_corpus,
@@ -58,6 +59,20 @@ def test_a_label_nobody_knows_is_named_with_its_row():
         check_labels(labeled("bad", "ugly"), ("bad", "good"), "dev.csv")
 
 
+def test_a_row_of_what_is_held_out_is_named_by_its_line(table):
+    first, second = table(numbered("ab")), table(['"in two\nlines",a', *numbered("ab")], "more.csv")
+    found = read_corpus([first, second], LabeledDataConfig(heldout=0.3))
+    rows = [*found.training, *found.heldout["heldout"]]
+    assert len({row.place for row in rows}) == 241
+    for row in rows:
+        assert row.text.split("\n")[-1] in row.file.read_text().splitlines()[row.line - 1 + row.text.count("\n")]
+    row = found.heldout["heldout"][5]
+    with pytest.raises(DataError, match=rf"held out: {row.place} has the label '{row.label}'"):
+        check_labels([row], ("x", "y"), "held out")
+    with pytest.raises(DataError, match=rf"held out: {row.place} has the label '{row.label}', wanted a number"):
+        check_scores([row], "held out")
+
+
 def test_the_same_text_is_on_one_side(table):
     rows = [
         f"{text},{label}" for number in range(100) for text in (f"Text {number}", f"text  {number}") for label in "ab"
@@ -102,9 +117,9 @@ def test_words_are_no_scores(table):
 def test_a_dev_file_has_known_labels_numbers_and_pairs_as_what_is_learned_from(table, tmp_path):
     classes, scores = table(numbered(["bad", "good"])), table(numbered(["1.5", "2"]), "scores.csv")
     for training, dev, wrong in (
-        (classes, table(["x,good", "y,ugly"], "a.csv"), "a.csv: row 2 has the label 'ugly'"),
-        (scores, table(["x,1", "y,high"], "b.csv"), "b.csv: row 2 has the label 'high', wanted a number"),
-        (scores, table(["x,1", "y,inf"], "c.csv"), "c.csv: row 2 has the label 'inf', wanted a number"),
+        (classes, table(["x,good", "y,ugly"], "a.csv"), "what is held out: .*a.csv:3 has the label 'ugly'"),
+        (scores, table(["x,1", "y,high"], "b.csv"), "b.csv:3 has the label 'high', wanted a number"),
+        (scores, table(["x,1", "y,inf"], "c.csv"), "c.csv:3 has the label 'inf', wanted a number"),
         (classes, table(["x,z,bad", "y,z,good"], "d.csv", "text,second,label"), "d.csv has pairs, but what is trained"),
         (classes, tmp_path / "none.csv", "none.csv: no such file"),
     ):

@@ -83,12 +83,12 @@ def test_rows_that_lose_their_ends_and_bad_rows_are_told(classifier, table, tmp_
 def test_what_cannot_be_scored_is_named(classifier, make_reader, table, tmp_path):
     judge = make_reader("bert-classifier")
     for model, path, wrong in (
-        (classifier, table(["bad", "ugly"], name="a.tsv"), "a.tsv: row 2 has the label 'ugly'.*one of bad, fair, good"),
-        (judge, table(["1", "high"], name="b.tsv"), "b.tsv: row 2 has the label 'high', wanted a number"),
-        (judge, table(["1", "nan"], name="c.tsv"), "c.tsv: row 2 has the label 'nan', wanted a number"),
+        (classifier, table(["bad", "ugly"], name="a.tsv"), "a.tsv:3 has the label 'ugly'.*one of bad, fair, good"),
+        (judge, table(["1", "high"], name="b.tsv"), "b.tsv:3 has the label 'high', wanted a number"),
+        (judge, table(["1", "nan"], name="c.tsv"), "c.tsv:3 has the label 'nan', wanted a number"),
         (judge, write_glue(tmp_path / "SST-2", "sst2", 6), "SST-2 has classes, but this model gives a score"),
         (classifier, write_glue(tmp_path / "STS-B", "stsb", 6), "STS-B has a score, but this model gives classes"),
-        (classifier, write_glue(tmp_path / "RTE", "rte", 6), "RTE, dev: row 1 has the label .*entailment'"),
+        (classifier, write_glue(tmp_path / "RTE", "rte", 6), "RTE, dev: .*dev.tsv:2 has the label .*entailment'"),
     ):
         with pytest.raises(DataError, match=wrong):
             score_labels(model, tmp_path, [path])
@@ -127,7 +127,7 @@ def test_data_that_changed_since_is_named(train_here, tiny_reader, tmp_path):
     path.write_text("".join(["text,label\n", *rows]))
     folder = train_here("classifier", *tiny_reader, "model.vocabulary=100", "training.steps=1", data=[path])
     path.write_text(path.read_text().replace(",b", ",c"))
-    with pytest.raises(DataError, match="what was held out, as it is now: row .* has the label 'c'"):
+    with pytest.raises(DataError, match="what was held out, as it is now: .*data.csv:.* has the label 'c'"):
         score_labels(regard.load(folder), folder, [])
 
 

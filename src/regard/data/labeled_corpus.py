@@ -80,7 +80,7 @@ def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorp
         training = rows
         heldout = list(read_labeled([config.dev], columns=columns, on_error=config.on_error, report=bad))
         _check_alike(training, heldout, config.dev)
-    where = config.dev or "what is held out"
+    where = "what is held out"
     chosen = [choose_columns(path, columns).note() for path in [*paths, *([config.dev] if config.dev else [])]]
     notes = [*dict.fromkeys(chosen), *bad.summary()]
     if _is_score(rows, config.kind):
@@ -134,21 +134,21 @@ def labels_of(rows: Iterable[Labeled]) -> tuple[str, ...]:
     )
 
 
-def check_labels(rows: Iterable[Labeled], labels: Sequence[str], where: object) -> None:
-    """DataError: a label that no class of the model has."""
+def check_labels(rows: Iterable[Labeled], labels: Sequence[str], where: str) -> None:
+    """DataError: a label that no class of the model has. `where` says what the rows are."""
     for number, row in enumerate(rows, 1):
         if row.label not in labels:
             raise DataError(
-                f"{where}: row {number:,} has the label {row.label!r}, which the model was not trained on; "
-                f"wanted one of {', '.join(labels[:20])}"
+                f"{where}: {row.place or f'row {number:,}'} has the label {row.label!r}, "
+                f"which the model was not trained on; wanted one of {', '.join(labels[:20])}"
             )
 
 
-def check_scores(rows: Iterable[Labeled], where: object) -> None:
+def check_scores(rows: Iterable[Labeled], where: str) -> None:
     """DataError: a label that is no number."""
     for number, row in enumerate(rows, 1):
         if not _is_number(row.label or ""):
-            raise DataError(f"{where}: row {number:,} has the label {row.label!r}, wanted a number")
+            raise DataError(f"{where}: {row.place or f'row {number:,}'} has the label {row.label!r}, wanted a number")
 
 
 def unlearned(labels: Sequence[str], learned: Collection[str]) -> list[str]:

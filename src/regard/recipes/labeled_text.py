@@ -85,7 +85,7 @@ class _Maker:
             [row.second or "" for row in labeled] if pairs else None,
             longest=self.longest,
         )
-        notes = check_lengths(encoded, self.longest, self.too_long, which)
+        notes = check_lengths(encoded, self.longest, self.too_long, which, [row.place for row in labeled])
         return Rows(encoded, self._targets(labeled), self.tokenizer.padding), notes
 
     def _targets(self, labeled: Sequence[Labeled]) -> np.ndarray:

@@ -64,12 +64,12 @@ def _labeled(
             kinds = ("classes", "a score") if classifier.labels else ("a score", "classes")
             raise DataError(f"{task.name} has {kinds[1]}, but this model gives {kinds[0]}; wanted one trained for it")
         for part, rows in found.items():
-            _check(classifier, rows, f"{paths[0]}, {part}")
+            _check(classifier, rows, f"{task.name}, {part}")
         return found, task.metrics
     own = run.settings["data"] if run is not None and run.recipe == "classifier" else {}
     columns = Columns(**{name: own.get(name) for name in ("text", "second", "label")})
     rows = list(read_labeled(paths, columns=columns, on_error="skip", report=bad))
-    _check(classifier, rows, ", ".join(map(str, paths)))
+    _check(classifier, rows, "what is to be scored")
     return {"rows": rows}, metrics_of(classifier.labels)
 
 
