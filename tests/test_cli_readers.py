@@ -106,15 +106,24 @@ def test_texts_are_classified_in_their_order(here, sentiment):
     assert found["probabilities"] == pytest.approx(wanted[1].probabilities, abs=1e-5)
 
 
-def test_pairs_by_a_tab_and_by_second_are_the_same(here, sentiment):
-    by_tab = strict_json(here("run", sentiment, "the film\twas good", "--json").stdout)
-    by_option = strict_json(here("run", sentiment, "the film", "--second", "was good", "--json").stdout)
+def test_pairs_by_a_tab_and_by_second_are_the_same(here, duplicates):
+    by_tab = strict_json(here("run", duplicates, "the cat\tthe dog", "--json").stdout)
+    by_option = strict_json(here("run", duplicates, "the cat", "--second", "the dog", "--json").stdout)
     assert by_tab == by_option
-    assert (by_tab["text"], by_tab["second"]) == ("the film", "was good")
-    judged = regard.load(sentiment).run("the film", "was good")
+    assert (by_tab["text"], by_tab["second"]) == ("the cat", "the dog")
+    judged = regard.load(duplicates).run("the cat", "the dog")
     assert by_tab["probabilities"] == pytest.approx(judged.probabilities, abs=1e-6)
-    assert refused(here("run", sentiment, stdin="a\tb\nc\n"), "text 2 is no pair")
-    assert refused(here("run", sentiment, "\tb"), "text 1 is no pair")
+    assert refused(here("run", duplicates, stdin="a\tb\nc\n"), "text 2 is no pair")
+    assert refused(here("run", duplicates, "\tb"), "text 1 is no pair")
+    assert refused(here("run", duplicates, "the cat"), "this model reads pairs")
+
+
+def test_a_tab_is_a_space_to_a_model_of_single_texts(here, sentiment):
+    found = strict_json(here("run", sentiment, "the film\twas good", "--json").stdout)
+    assert "second" not in found
+    wanted = regard.load(sentiment).run("the film was good").probabilities
+    assert found["probabilities"] == pytest.approx(wanted, abs=1e-5)
+    assert refused(here("run", sentiment, "the film", "--second", "was good"), "reads one text at a time")
 
 
 def test_long_texts_are_told(here, sentiment):

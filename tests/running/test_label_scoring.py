@@ -121,6 +121,14 @@ def test_what_a_run_held_out_is_what_it_was_judged_on(sentiment):
     assert found["matthews"] == pytest.approx(last["heldout_matthews"])
 
 
+def test_where_training_stops_at_long_rows_so_does_scoring(duplicates, tmp_path):
+    path = tmp_path / "test.csv"
+    path.write_text(f"text,second,label\nthe cat,the dog,no\nthe cat,{'the dog ' * 20},no\n")
+    with pytest.raises(DataError, match=r"test.csv:3 has \d+ pieces, this model reads 12 .* data.too_long=stop"):
+        score_labels(regard.load(duplicates), duplicates, [path])
+    assert score_labels(regard.load(duplicates), duplicates, [path], most=1)["rows"] == 1
+
+
 def test_data_that_changed_since_is_named(train_here, tiny_reader, tmp_path):
     path = tmp_path / "data.csv"
     rows = [f"text {number},{'ab'[number % 2]}\n" for number in range(60)]

@@ -89,7 +89,7 @@ def _fill(runner: "Filler", texts: list[str], second: str | None, count: int | N
 
 
 def _classify(runner: "Classifier", texts: list[str], second: str | None, as_json: bool) -> None:
-    firsts, seconds = _pairs(texts, second)
+    firsts, seconds = _pairs(texts, second, runner.pairs)
     for found in runner.run_all(firsts, seconds):
         if as_json:
             pair = {} if found.second is None else {"second": found.second}
@@ -105,10 +105,12 @@ def _classify(runner: "Classifier", texts: list[str], second: str | None, as_jso
             print(f"{found.label}\t{found.score:.3f}\t{found.text}")
 
 
-def _pairs(texts: list[str], second: str | None) -> tuple[list[str], list[str] | None]:
-    """A text with a tab in it is a pair."""
+def _pairs(texts: list[str], second: str | None, known: bool | None) -> tuple[list[str], list[str] | None]:
+    """A text with a tab in it is a pair, unless it is known that the model reads one text at a time."""
     if second is not None:
         return texts, [second] * len(texts)
+    if known is False:
+        return texts, None
     split = [text.partition("\t") for text in texts]
     if not any(tab for _, tab, _ in split):
         return texts, None

@@ -61,7 +61,8 @@ def _prepare(
         *notes,
         *others,
     ]
-    return Prepared(task, config, notes, start_of(given, config, score=_mean(corpus)))
+    facts = {"pairs": corpus.training[0].second is not None, "longest": maker.longest}
+    return Prepared(task, config, notes, start_of(given, config, score=_mean(corpus)), facts)
 
 
 def _mean(corpus: LabeledCorpus) -> float | None:

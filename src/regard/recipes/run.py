@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,7 @@ class Prepared:
     model: Facts
     notes: list[str]
     start: Callable[[nn.Module], str] | None = None  # how a new model's weights begin, if not by chance alone; says so
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what the model folder keeps of the task, beside its name
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
         tokenizer = {name: (path / name).read_bytes() for name in kept}
 
         def files(card: str = "") -> dict[str, bytes]:
-            return model_files(kind, model, {"name": prepared.task.name}, tokenizer, card)
+            return model_files(kind, model, {"name": prepared.task.name, **prepared.facts}, tokenizer, card)
 
         last = Report(0)
         for report in train(model, prepared.task, run.training, folder, files):

@@ -39,10 +39,12 @@ def score_labels(
     """The task's own metrics, a table of confusions and the worst errors; of `most` only the first so many rows."""
     bad = BadLines()
     parts, metrics = _labeled(classifier, folder, paths, bad)
+    run = settings_of(folder)
+    whole = run is not None and run.settings["data"].get("too_long") == "stop"
     found: dict[str, Any] = {}
     for name, rows in parts.items():
         before = "" if len(parts) == 1 else f"{name}_"
-        scores = _score_rows(classifier, rows[:most], metrics)
+        scores = _score_rows(classifier, rows[:most], metrics, whole)
         found |= {before + key: value for key, value in scores.items()}
     return found | ({"bad_lines" if bad.count else "left_out": said} if (said := bad.summary()) else {})
 
@@ -95,8 +97,21 @@ def _check(classifier: Classifier, rows: Sequence[Labeled], where: str) -> None:
         check_scores(rows, where)
 
 
-def _score_rows(classifier: Classifier, rows: Sequence[Labeled], metrics: Sequence[str]) -> dict[str, Any]:
+def _check_whole(classifier: Classifier, rows: Sequence[Labeled], seconds: Sequence[str] | None) -> None:
+    """DataError: a row that would lose its end."""
+    for row, read in zip(rows, classifier.rows([row.text for row in rows], seconds), strict=True):
+        if read.cut:
+            raise DataError(
+                f"{row.place} has {read.cut + classifier.longest:,} pieces, this model reads {classifier.longest:,} "
+                "and was trained with data.too_long=stop; shorten it"
+            )
+
+
+def _score_rows(classifier: Classifier, rows: Sequence[Labeled], metrics: Sequence[str], whole: bool) -> dict[str, Any]:
+    """`whole`: a row that is too long is an error."""
     seconds = [row.second or "" for row in rows] if rows[0].second is not None else None
+    if whole:
+        _check_whole(classifier, rows, seconds)
     cut = classifier.cut
     logits = classifier.logits([row.text for row in rows], seconds)
     found: dict[str, Any] = {"rows": len(rows)}
