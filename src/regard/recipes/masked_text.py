@@ -76,4 +76,4 @@ def make_tokenizer(settings: MaskedDataConfig, corpus: Corpus, size: int) -> Wor
     if settings.tokenizer == "word-pieces":
         return WordPieces.train(corpus.sample(), size, cased=settings.cased)
     path = find(settings.tokenizer, tokenizer_only=True)
-    return WordPieces.from_folder(path) if path.is_dir() else WordPieces.load(path)
+    return WordPieces.from_folder(path) if path.is_dir() else WordPieces.load(path, cased=settings.cased)
