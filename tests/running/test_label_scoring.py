@@ -156,6 +156,18 @@ def test_tags_are_scored_by_whole_entities(names, people):
     assert score_tags(tagger, names, [], most=3)["sentences"] == 3
 
 
+def test_long_sentences_score_in_training_as_afterwards(train_here, tiny_reader, tmp_path):
+    path = tmp_path / "long.conll"
+    name = "".join(f"word{n} I-X\n" for n in range(60))  # one name over several rows; soon all is called a name
+    path.write_text("\n".join(f"{n} O\n{name}" for n in range(40)))
+    folder = train_here("tagger", *tiny_reader, "model.vocabulary=100", "training.steps=8", data=[path])
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    last = [line for line in lines if "heldout_f1" in line][-1]
+    found = score_tags(regard.load(folder), folder, [])
+    for name in ("f1", "precision", "recall", "accuracy"):
+        assert found[name] == pytest.approx(last[f"heldout_{name}"]), name
+
+
 def test_a_tag_the_model_does_not_have_is_named(names, tmp_path):
     (tmp_path / "test.conll").write_text("Ada B-PER\nran O\n\nRome B-CITY\n")
     with pytest.raises(DataError, match=r"test.conll: 'Rome' in sentence 2 has the tag 'B-CITY'"):
