@@ -20,6 +20,13 @@ from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
 from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
+from regard.models.vilbert import (
+    ViLBERTAnswererConfig,
+    ViLBERTConfig,
+    ViLBERTMatcherConfig,
+    ViLBERTPointerConfig,
+    ViLBERTPretrainingConfig,
+)
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,27 @@ CAPTIONERS = [
     Example(CaptionerConfig(**PICTURES | {"cell": 4, "side": 16}, encoder="patches", decoder="transformer")),
     Example(CaptionerConfig(**PICTURES | {"cell": 4, "side": 16}, blocks=2)),
 ]
-EXAMPLES = [*TRANSLATORS, *LANGUAGE_MODELS, *READERS, *CAPTIONERS]
+
+PAIRS = {
+    "vocabulary": 40,
+    "context": 32,
+    "text": {"width": 24, "heads": 3, "layers": 1},
+    "regions": {"width": 16, "heads": 2, "layers": 1, "feed_forward": 24},
+    "meetings": 2,
+    "joint": 20,
+    "seeing": {"features": 10},
+    "symbols": SYMBOLS,
+}
+IMAGE_TEXT = [
+    Example(ViLBERTConfig(**PAIRS)),
+    Example(ViLBERTConfig(**PAIRS | {"regions": {"width": 32, "heads": 4, "layers": 0}}, sentences=1)),
+    Example(ViLBERTPretrainingConfig(**PAIRS | {"seeing": {"features": 10, "classes": 6}})),
+    Example(ViLBERTPretrainingConfig(**PAIRS | {"meetings": 1}, dropout=0.0)),  # no classes: its features
+    Example(ViLBERTAnswererConfig(**PAIRS | {"seeing": {"features": 10, "hidden": 12}}, labels=("red", "two", "no"))),
+    Example(ViLBERTPointerConfig(**PAIRS)),
+    Example(ViLBERTMatcherConfig(**PAIRS | {"text": {"width": 12, "heads": 3, "layers": 0}})),
+]
+EXAMPLES = [*TRANSLATORS, *LANGUAGE_MODELS, *READERS, *CAPTIONERS, *IMAGE_TEXT]
 
 
 def named(example: Example) -> str:

@@ -13,6 +13,7 @@ from regard.evaluation import cost
 from regard.evaluation.cost import KINDS, Measured, Pass, Size, find_crossing, growth, kept_bytes, measure, power
 from regard.evaluation.formulas import FORMULAS, training_flops
 from regard.evaluation.model_cost import bytes_of, counted, model_cost, pairings, reader_cost, storages_of
+from regard.inspection.capture import watch
 from regard.models import MODELS, build
 from regard.models.captioner import CaptionerConfig
 from regard.models.conv_seq2seq import ConvConfig
@@ -21,7 +22,7 @@ from regard.models.llama import LlamaConfig
 from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
 from regard.running import costing
-from tests.contracts.examples import READERS, named
+from tests.contracts.examples import IMAGE_TEXT, READERS, named
 
 SMALL = {"vocabulary": 60, "width": 16}
 CONFIGS = [
@@ -104,6 +105,29 @@ def test_a_captioner_is_given_no_source(monkeypatch):
     assert rows["attention matrices"].formula == 2 * 4 * 3 * config.cells
     with pytest.raises(ConfigError, match=r"^--source 5 is of a model that reads words; a-folder sees pictures"):
         costing.cost_of_model("a-folder", batch=2, source=5)
+
+
+@dataclass
+class Shown(Hidden):
+    """As a batch of texts with hidden words beside pictures is."""
+
+    regions: torch.Tensor
+
+
+@pytest.mark.parametrize("example", IMAGE_TEXT, ids=named)
+@pytest.mark.parametrize("regions", [1, 7])
+def test_the_formulas_beside_pictures_are_what_torch_counts(example, regions):
+    model, ids = example.model(), torch.randint(4, 40, (4, 12))
+    shown = Shown(ids, torch.tensor([2, 5, 17, 30, 31]), torch.randn(4, regions, 10))
+    if hasattr(model, "word_logits"):
+        whole = model.word_logits
+        model.word_logits = lambda words: whole(words.flatten(0, 1)[shown.places])
+    inputs = ids, torch.zeros_like(ids), shown.regions, torch.rand(4, regions, 5)
+    assert training_flops(model, [shown, shown]) == pytest.approx(2 * 6 * counted(model, *inputs), rel=1e-12)
+    formula = FORMULAS[type(example.config)](example.config, 12, 5 / 4, regions)
+    with watch(model, "*.weights") as seen:
+        model(*inputs)
+    assert 4 * formula.attention_numbers == sum(value.numel() for (value,) in seen.values())
 
 
 def test_a_reader_is_given_no_target(monkeypatch):

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from regard.evaluation import laws
-from regard.evaluation.laws import LAWS, Continuing, Reading, Subject, check
+from regard.evaluation.laws import LAWS, Continuing, Reading, ReadingPictures, Subject, check
 from regard.layers import masks
 from regard.layers.attention import KeysValues, MultiHeadAttention, SelfAttention, attend
 from regard.layers.prompts import PromptState
@@ -21,10 +21,11 @@ from regard.models.symbols import Symbols
 from regard.models.transformer import Encoder, Transformer, TransformerConfig, TransformerState
 from regard.running import checking
 from regard.worlds.sentences import sentences
-from tests.contracts.examples import CAPTIONERS, READERS, named
+from tests.contracts.examples import CAPTIONERS, IMAGE_TEXT, READERS, named
 
 CONFIG = TransformerConfig(vocabulary=60, width=24, heads=3, layers=2, feed_forward=32)
-OF_READERS = ["it reads both ways", "the sentences are told apart"]
+OF_PICTURES = ["padding regions", "both streams matter"]
+OF_READERS = ["it reads both ways", "the sentences are told apart", *OF_PICTURES]
 
 
 def subject_of(model) -> Subject:
@@ -209,7 +210,7 @@ def test_a_broken_model_is_found_and_the_law_named(model, law):
 
 
 def test_every_law_is_broken_by_somebody():
-    assert {law.name for law in LAWS} == {law for _, law in [*BROKEN, *BROKEN_READERS]}
+    assert {law.name for law in LAWS} == {law for _, law in [*BROKEN, *BROKEN_READERS, *BROKEN_PAIRS]}
 
 
 class ForbidsAWord(Transformer):
@@ -412,7 +413,7 @@ def test_our_readers_keep_every_law_that_is_theirs(example):
     findings = {finding.law.name: finding for finding in check(subject)}
     assert [str(finding) for finding in findings.values() if finding.holds is False] == []
     one_only = ["the sentences are told apart"] if example.config.sentences == 1 else []
-    assert [name for name, finding in findings.items() if finding.holds is None] == OF_WRITERS + one_only
+    assert [name for name, finding in findings.items() if finding.holds is None] == OF_WRITERS + one_only + OF_PICTURES
     assert {findings[name].why for name in OF_WRITERS} == {"it reads, and does not write"}
 
 
@@ -533,6 +534,87 @@ def test_each_output_of_a_reader_is_compared():
     config = next(example.config for example in READERS if example.kind == "bert-pretraining")
     assert {"padding", "batch = single"} <= broken_laws_of_reader(PoolsPadding(config))
     assert "batch = single" in broken_laws_of_reader(NamesItsNeighbors(config))
+
+
+# ------------------------------------------------ beside pictures
+
+
+@pytest.mark.parametrize("example", IMAGE_TEXT, ids=named)
+def test_our_models_beside_pictures_keep_every_law_that_is_theirs(example):
+    subject = checking.subject_of(example.loud_model())
+    assert type(subject) is ReadingPictures
+    findings = {finding.law.name: finding for finding in check(subject)}
+    assert [str(finding) for finding in findings.values() if finding.holds is False] == []
+    one_only = ["the sentences are told apart"] if example.config.sentences == 1 else []
+    assert [name for name, finding in findings.items() if finding.holds is None] == OF_WRITERS + one_only
+
+
+class LooksAtEmptyRegions:
+    def __init__(self, config):
+        super().__init__(config)
+        for meeting in self.encoder.meetings:
+            look = meeting.words_look
+            look.forward = lambda words, memory, mask, forward=look.forward: forward(words, memory, None)
+
+
+class DoesNotLook:
+    def __init__(self, config):
+        super().__init__(config)
+        for meeting in self.encoder.meetings:
+            for look in (meeting.words_look, meeting.regions_look):
+                look.attention.register_forward_hook(lambda module, given, found: 0 * found)
+
+
+class SeesNothing:
+    def __init__(self, config):
+        super().__init__(config)
+        self.encoder.regions.features.register_forward_hook(lambda module, given, found: 0 * found)
+
+
+class ReadsEmptyWords:
+    def __init__(self, config):
+        super().__init__(config)
+        for meeting in self.encoder.meetings:
+            look = meeting.regions_look
+            look.forward = lambda words, memory, mask, forward=look.forward: forward(words, memory, None)
+
+
+class SeesItsNeighbors:
+    def __init__(self, config):
+        super().__init__(config)
+        norm = self.encoder.regions.norm
+        norm.forward = lambda seen, forward=norm.forward: forward(seen + seen[:, :1].mean(0, keepdim=True))
+
+
+class HasAnIdleStream:
+    """The last block of the words is left out."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.encoder.meetings[-1].words_read.forward = lambda words, mask: words
+
+
+BROKEN_PAIRS = [
+    (LooksAtEmptyRegions, "padding regions"),
+    (LooksAtEmptyRegions, "batch = single"),
+    (SeesNothing, "both streams matter"),
+    (ReadsEmptyWords, "padding"),
+    (SeesItsNeighbors, "batch = single"),
+    (HasAnIdleStream, "no dead parameter"),
+]
+
+
+@pytest.mark.parametrize("example", IMAGE_TEXT, ids=named)
+@pytest.mark.parametrize(("fault", "law"), BROKEN_PAIRS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_broken_model_beside_pictures_is_found_and_the_law_named(example, fault, law):
+    broken = type(fault.__name__, (fault, MODELS[example.kind].model), {})(example.config)
+    assert law in broken_laws_of_reader(broken)
+
+
+@pytest.mark.parametrize("example", IMAGE_TEXT[:4], ids=named)  # those that speak of words and regions
+def test_streams_side_by_side_are_not_enough(example):
+    broken = type("Broken", (DoesNotLook, MODELS[example.kind].model), {})(example.config)
+    assert "both streams matter" in broken_laws_of_reader(broken)
 
 
 class TorchEncoder(nn.Module):

@@ -296,3 +296,17 @@ def test_turned_self_attention_sees_how_far_apart_words_stand_and_not_where():
     )
     assert_close(moved, here, atol=1e-5, rtol=1e-4)
     assert (spread - here)[:, 1:].abs().amax(-1).min() > 1e-4
+
+
+def test_a_memory_may_have_a_width_of_its_own():
+    """Against the lecture's formula, head by head."""
+    attention = MultiHeadAttention(6, 2, memory_width=10)
+    words, memory = torch.randn(2, 4, 6), torch.randn(2, 5, 10)
+    mask = torch.tensor([[True] * 5, [True, True, True, False, False]])[:, None, None]
+    query, key, value = attention.query(words), attention.key(memory), attention.value(memory)
+    heads = []
+    for head in (slice(0, 3), slice(3, 6)):
+        scores = query[..., head] @ key[..., head].transpose(1, 2) / math.sqrt(3)
+        weights = scores.masked_fill(~mask[:, 0], -math.inf).softmax(-1)
+        heads.append(weights @ value[..., head])
+    assert_close(attention(words, memory, mask), attention.output(torch.cat(heads, dim=-1)))

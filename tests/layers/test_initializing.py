@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.layers.feed_forward import FeedForward
-from regard.layers.initializing import small_normal
+from regard.layers.initializing import level_normal, small_normal
 
 
 class Model(nn.Module):
@@ -33,3 +33,16 @@ def test_on_the_meta_device_nothing_is_drawn():
     small_normal(model, layers=8)
     assert all(parameter.is_meta for parameter in model.parameters())
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_what_comes_out_of_a_matrix_is_as_large_as_what_goes_in():
+    torch.manual_seed(1)
+    model = Model()
+    nn.init.ones_(model.feed_forward.contract.bias)
+    level_normal(model)
+    words = torch.randn(50, 100)
+    wide = model.feed_forward.expand(words)
+    assert wide.std().item() == pytest.approx(1, rel=0.05)
+    assert (model.feed_forward.contract(wide)).std().item() == pytest.approx(1, rel=0.05)
+    assert not model.feed_forward.contract.bias.any()
+    assert (model.norm.weight == 1).all()

@@ -1,6 +1,7 @@
 """What a pass through a model costs by formula, for a source of N words and a target of M, or for a text of N + M.
 
-A reader writes nothing: it reads N words and guesses M of them, all or those that were hidden.
+A reader writes nothing: it reads N words and guesses M of them, all or those that were hidden. Beside a picture it
+reads its R regions too.
 
 A test holds every formula against the products that torch really does.
 """
@@ -27,6 +28,15 @@ from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
 from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
+from regard.models.vilbert import (
+    BOX,
+    StreamConfig,
+    ViLBERTAnswererConfig,
+    ViLBERTConfig,
+    ViLBERTMatcherConfig,
+    ViLBERTPointerConfig,
+    ViLBERTPretrainingConfig,
+)
 
 
 @dataclass(frozen=True)
@@ -155,7 +165,47 @@ def _seeing(config: CaptionerConfig) -> float:
     return total
 
 
-FORMULAS: dict[type[Facts], Callable[[Any, int, Any], Formula]] = {
+def of_vilbert(config: ViLBERTConfig, n: int, m: float, r: int) -> Formula:
+    """N words are read beside R regions; M of the words are compared with the table, where there is a head for them."""
+    text, regions, seeing = config.text, config.regions, config.seeing
+    d, e, j = text.width, regions.width, config.joint
+    first = seeing.numbers * seeing.hidden + seeing.hidden * e if seeing.hidden else seeing.numbers * e
+    alone = text.layers * _block(text, n) + regions.layers * _block(regions, r)
+    met = _look(text, n, e, r) + _look(regions, r, d, n) + _block(text, n) + _block(regions, r)
+    wholes = (d + e) * j
+    attention = text.heads * (config.meetings * (n * n + n * r) + text.layers * n * n)
+    attention += regions.heads * (config.meetings * (r * r + r * n) + regions.layers * r * r)
+    adds = r * (first + BOX * e) + alone + config.meetings * met + wholes + _vilbert_head(config, m, r)
+    return Formula(adds, attention, 0)
+
+
+def _block(stream: StreamConfig, n: int) -> int:
+    d = stream.width
+    return n * (4 * d * d + 2 * d * stream.inner) + 2 * n * n * d
+
+
+def _look(stream: StreamConfig, n: int, other: int, r: int) -> int:
+    """N of one stream look at R of another width."""
+    d = stream.width
+    return n * (2 * d * d + 2 * d * stream.inner) + 2 * r * other * d + 2 * n * r * d
+
+
+def _vilbert_head(config: ViLBERTConfig, m: float, r: int) -> float:
+    d, e, j = config.text.width, config.regions.width, config.joint
+    match config:
+        case ViLBERTPretrainingConfig():
+            kinds = config.seeing.classes or config.seeing.numbers
+            return m * (d * d + d * config.vocabulary) + r * (e * e + e * kinds) + j
+        case ViLBERTAnswererConfig():
+            return j * j + j * len(config.labels)
+        case ViLBERTPointerConfig():
+            return r * (e * j + j)
+        case ViLBERTMatcherConfig():
+            return j
+    return 0
+
+
+FORMULAS: dict[type[Facts], Callable[..., Formula]] = {  # of a config, and N, M and, beside pictures, R
     TransformerConfig: of_transformer,
     RNNConfig: of_rnn,
     ConvConfig: of_conv,
@@ -167,6 +217,11 @@ FORMULAS: dict[type[Facts], Callable[[Any, int, Any], Formula]] = {
     BertClassifierConfig: of_bert,
     BertTaggerConfig: of_bert,
     CaptionerConfig: of_captioner,
+    ViLBERTConfig: of_vilbert,
+    ViLBERTPretrainingConfig: of_vilbert,
+    ViLBERTAnswererConfig: of_vilbert,
+    ViLBERTPointerConfig: of_vilbert,
+    ViLBERTMatcherConfig: of_vilbert,
 }
 
 
@@ -176,14 +231,18 @@ def training_flops(model: Any, batches: Sequence[Any]) -> float | None:
     formula = FORMULAS.get(type(config))
     if formula is None:
         return None
-    return 6 * sum(rows * formula(config, n, m).multiply_adds for rows, n, m in map(_shape, batches))
+    return 6 * sum(rows * formula(config, *sizes).multiply_adds for rows, *sizes in map(_shape, batches))
 
 
-def _shape(batch: Any) -> tuple[int, int, float]:
-    """Rows, and the tokens read and written in each; of hidden words, how many a row has to guess, on average."""
+def _shape(batch: Any) -> tuple[Any, ...]:
+    """Rows, and the tokens read and written in each; of hidden words, how many a row has to guess, on average.
+
+    Of pictures also the regions of each.
+    """
     if isinstance(batch, PairBatch):
         return (*batch.source.shape, batch.target_in.shape[1])
     if isinstance(batch, CaptionBatch):
         return len(batch.pixels), 0, batch.target_in.shape[1]
     rows, length = batch.ids.shape
-    return rows, length, len(getattr(batch, "places", ())) / rows
+    guessed = len(getattr(batch, "places", ())) / rows
+    return (rows, length, guessed, batch.regions.shape[1]) if hasattr(batch, "regions") else (rows, length, guessed)

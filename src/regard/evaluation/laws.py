@@ -16,8 +16,9 @@ how it is called, and give the file to `regard check`:
     def subject():
         return Mine(Net(), vocabulary=8000, symbols=Symbols(padding=0, begin=1, end=2))
 
-A module that reads both ways and does not write is a `Reading`: override its `read`; one that captions pictures is a
-`Seeing`, whose source is painted from words (see regard.evaluation.subjects).
+A module that reads both ways and does not write is a `Reading`: override its `read` (see regard.evaluation.subjects);
+one that reads beside a picture a `ReadingPictures`: override its `say`; one that captions pictures a `Seeing`, whose
+source is painted from words.
 From Python, `check(subject())` gives the findings one by one. Laws that need what a module does not have are left out,
 and say so: step-by-step writing (override `start` and `step`, see regard.generation.decode), taps (regard.layers.tap),
 `positions` (override the property: the modules whose output says where a word stands).
@@ -34,7 +35,7 @@ from torch import Tensor, nn
 
 from regard.evaluation.evaluate import evaluating
 from regard.evaluation.random_words import random_words
-from regard.evaluation.subjects import Continuing, Missing, Reading, Subject
+from regard.evaluation.subjects import Continuing, Missing, Reading, ReadingPictures, Subject
 from regard.generation import Beam, Greedy, generate
 from regard.generation.decode import Limits
 from regard.inspection.capture import watch
@@ -278,6 +279,38 @@ def sentences_told_apart(subject: Subject) -> float:
     return _least(_apart(one, wanted) for other in others for one, wanted in zip(other, first, strict=True))
 
 
+@torch.no_grad()
+def padding_regions(subject: Subject) -> float:
+    """How far the outputs move when every picture has three more regions that are padding, with anything in them."""
+    source, segments, regions, boxes = _beside_pictures(subject)
+    wider = torch.cat([regions, torch.randn_like(regions[:, :1]).expand(-1, 3, -1)], dim=1)
+    longer = torch.cat([boxes, torch.zeros_like(boxes[:, :1]).expand(-1, 3, -1)], dim=1)
+    assert isinstance(subject, ReadingPictures)
+    found, wanted = subject.beside(source, segments, wider, longer), subject.beside(source, segments, regions, boxes)
+    return _all_apart(found, wanted)
+
+
+@torch.no_grad()
+def both_streams_matter(subject: Subject) -> float:
+    """How far any output of any pair moves, at least, when its picture shows something else, or its words do."""
+    source, segments, regions, boxes = _beside_pictures(subject)
+    assert isinstance(subject, ReadingPictures)
+    wanted = subject.beside(source, segments, regions, boxes)
+    others = (
+        subject.beside(source, segments, torch.randn_like(regions), boxes),
+        subject.beside(random_source(subject), segments, regions, boxes),
+    )
+    pairs = [pair for other in others for pair in zip(other, wanted, strict=True)]
+    return _least(_apart(one[row], output[row]) for one, output in pairs for row in range(len(source)))
+
+
+def _beside_pictures(subject: Subject) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    if not isinstance(subject, ReadingPictures):
+        raise Missing("it sees no picture")
+    source = random_source(subject)
+    return source, source % subject.sentences, *subject.pictures(source)
+
+
 def dead_parameters(subject: Subject) -> float:
     """Parameters that no gradient reaches. (A key's bias moves all scores of a row alike: softmax does not see it.)"""
     source, target = random_source(subject, LENGTHS * 4), random_target(subject, 4 * len(LENGTHS))
@@ -342,6 +375,14 @@ LAWS = [
     Law("it reads both ways", "a later word changes an earlier one", reads_both_ways, CHANGED, at_least=True),
     Law(
         "the sentences are told apart", "another sentence, other outputs", sentences_told_apart, CHANGED, at_least=True
+    ),
+    Law("padding regions", "empty regions of a picture change nothing", padding_regions, SAME),
+    Law(
+        "both streams matter",
+        "another picture, or another text, changes all that is said",
+        both_streams_matter,
+        CHANGED,
+        at_least=True,
     ),
     Law("no dead parameter", "parameters without a gradient", dead_parameters, 0),
 ]

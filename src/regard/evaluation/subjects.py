@@ -7,11 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
 
 from regard.layers.convolution import GatedConvolution
 from regard.layers.image_encoder import Convolution
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.layers.recurrent import Recurrence
+
+BOX = 5  # numbers of a box
+REGIONS = (4, 1, 3, 6, 2)  # of the pictures that the laws are tried on; never as many as a text has words
 
 
 class Subject:
@@ -162,6 +166,50 @@ class Seeing(Subject):
     def ordered(self) -> bool:
         """Convolutions know where a cell stands; of patches only the positions tell. The words' order is another."""
         return any(isinstance(module, Convolution) for module in self.module.modules())
+
+
+class ReadingPictures(Reading):
+    """A model that reads a text beside a picture: a text of so many words always sees the same one.
+
+    Pictures are of several sizes, so that rows side by side need padding. Override `say` for a module of your own.
+    """
+
+    def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any, features: int, sentences: int = 1) -> None:
+        super().__init__(module, vocabulary=vocabulary, symbols=symbols, sentences=sentences)
+        chance = torch.Generator().manual_seed(0)
+        self._pictures = [
+            (torch.randn(count, features, generator=chance), 0.05 + 0.9 * torch.rand(count, BOX, generator=chance))
+            for count in REGIONS
+        ]
+
+    def say(self, ids: Tensor, segments: Tensor, regions: Tensor, boxes: Tensor) -> dict[str, Tensor]:
+        """What it says, by name: `words` (B, T, …), `regions` (B, R, …), and of the pair anything (B, …)."""
+        found = self.module(ids, segments, regions, boxes)
+        if isinstance(found, tuple):
+            return found._asdict()  # type: ignore[attr-defined]
+        pointing = found.dim() == 2 and found.shape[1] == regions.shape[1] and not hasattr(self.module, "head")
+        return {"regions" if pointing else "pair": found}
+
+    def pictures(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """A picture for each text: regions (B, R, F) and boxes (B, R, 5), padded by zeros."""
+        numbers = ((source != self.symbols.padding).sum(1) % len(self._pictures)).tolist()
+        regions, boxes = zip(*(self._pictures[number] for number in numbers), strict=True)
+        return pad_sequence(list(regions), batch_first=True), pad_sequence(list(boxes), batch_first=True)
+
+    def said(self, source: Tensor, segments: Tensor) -> list[Tensor]:
+        return self.beside(source, segments, *self.pictures(source))
+
+    def beside(self, source: Tensor, segments: Tensor, regions: Tensor, boxes: Tensor) -> list[Tensor]:
+        """The outputs beside these pictures: of the words first, then of the regions, then of the pair."""
+        ids, segments = pad(source, (1, 0), value=self.symbols.begin), pad(segments, (1, 0))
+        found = self.say(ids, segments, regions, boxes)
+        blank = {"words": ids == self.symbols.padding, "regions": ~boxes.any(-1)}
+        outputs = [
+            one.masked_fill(blank[name].view(*blank[name].shape, *[1] * (one.dim() - 2)), -torch.inf)
+            for name in blank
+            if (one := found.get(name)) is not None
+        ]
+        return outputs + [one[:, None] for name, one in found.items() if name not in blank]
 
 
 READS = "it reads, and does not write"

@@ -165,17 +165,20 @@ Turn = Callable[[Tensor], Tensor]  # heads (B, H, T, K) turned by the angles of 
 class MultiHeadAttention(nn.Module):
     """H attentions side by side, each of width K = D / H, concatenated and projected.
 
-    Self-attention looks at its own words, cross-attention at a memory. `remember` projects what is looked at and
-    `look` looks, so that a memory that does not change, or a cache that grows, is projected once.
+    Self-attention looks at its own words, cross-attention at a memory, which may have a width of its own. `remember`
+    projects what is looked at and `look` looks, so that a memory that does not change, or a cache that grows, is
+    projected once.
     """
 
-    def __init__(self, width: int, heads: int, similarity: Similarity = SCALED_DOT) -> None:
+    def __init__(
+        self, width: int, heads: int, similarity: Similarity = SCALED_DOT, *, memory_width: int | None = None
+    ) -> None:
         super().__init__()
         assert width % heads == 0, f"width {width} does not divide into {heads} heads"
         self.heads = heads
         self.query = Linear(width, width)
-        self.key = Linear(width, width)
-        self.value = Linear(width, width)
+        self.key = Linear(memory_width or width, width)
+        self.value = Linear(memory_width or width, width)
         self.output = Linear(width, width)
         self.similarity = similarity
         self.weights = Tap()

@@ -23,6 +23,18 @@ from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
 from regard.models.rnn_seq2seq import RNNConfig, RNNTranslator
 from regard.models.transformer import Transformer, TransformerConfig
+from regard.models.vilbert import (
+    ViLBERT,
+    ViLBERTAnswerer,
+    ViLBERTAnswererConfig,
+    ViLBERTConfig,
+    ViLBERTMatcher,
+    ViLBERTMatcherConfig,
+    ViLBERTPointer,
+    ViLBERTPointerConfig,
+    ViLBERTPretraining,
+    ViLBERTPretrainingConfig,
+)
 
 
 class Architecture(NamedTuple):
@@ -42,6 +54,11 @@ MODELS = {
     "bert-classifier": Architecture(BertClassifierConfig, BertClassifier),
     "bert-tagger": Architecture(BertTaggerConfig, BertTagger),
     "captioner": Architecture(CaptionerConfig, Captioner),
+    "vilbert": Architecture(ViLBERTConfig, ViLBERT),
+    "vilbert-pretraining": Architecture(ViLBERTPretrainingConfig, ViLBERTPretraining),
+    "vilbert-answerer": Architecture(ViLBERTAnswererConfig, ViLBERTAnswerer),
+    "vilbert-pointer": Architecture(ViLBERTPointerConfig, ViLBERTPointer),
+    "vilbert-matcher": Architecture(ViLBERTMatcherConfig, ViLBERTMatcher),
 }
 
 

@@ -24,6 +24,8 @@ RECIPES = {
     "glue": "regard.recipes.glue",
     "tagger": "regard.recipes.tagger",
     "captioner": "regard.recipes.captioner",
+    "vilbert": "regard.recipes.vilbert",
+    "vqa": "regard.recipes.vqa",
     "shakespeare-char": "regard.recipes.shakespeare_char",
     "shakespeare-char-large": "regard.recipes.shakespeare_char_large",
     "rnn-translator": "regard.recipes.rnn_translator",

@@ -12,6 +12,7 @@ from regard.running.captioner import Captioner
 from regard.running.classifier import Classifier
 from regard.running.encoder import Encoder
 from regard.running.filler import Filler
+from regard.running.image_text import Answerer, Matcher, Pointer
 from regard.running.tagger import Tagger
 from regard.running.translator import Translator
 from regard.running.writer import Writer
@@ -27,6 +28,9 @@ RUNNERS: dict[str, Any] = {
     "classification": Classifier,
     "tagging": Tagger,
     "captioning": Captioner,
+    "image-text": Matcher,
+    "picture-questions": Answerer,
+    "pointing": Pointer,
 }
 PRECISIONS = ("float32", "int8")
 
@@ -34,9 +38,9 @@ PRECISIONS = ("float32", "int8")
 def load(folder: str | Path, *, precision: str = "float32") -> Any:
     """Verify and load a model: our folder, Hugging Face's as it is, a .gguf file, or a name on the Hugging Face hub.
 
-    What comes out depends on what the model does: a `Translator`, a `Writer`, a `Filler`, a `Classifier`, a
-    `Tagger`, a `Captioner` or an `Encoder`. With precision "int8" its linear layers are rounded to 8 bits: several
-    times faster on a CPU, a little less exact.
+    What comes out depends on what the model does: a `Translator`, a `Writer`, a `Filler`, a `Classifier`, a `Tagger` or
+    an `Encoder`; of pictures a `Captioner`, a `Matcher`, an `Answerer` or a `Pointer`. With precision "int8" its linear
+    layers are rounded to 8 bits: several times faster on a CPU, a little less exact.
     """
     if precision not in PRECISIONS:
         raise ConfigError(f"precision is {precision!r}, wanted {' or '.join(PRECISIONS)}")

@@ -8,10 +8,11 @@ from typing import Any
 
 from regard.errors import InputError, RegardError
 from regard.evaluation.laws import Finding, check
-from regard.evaluation.subjects import Continuing, Reading, Seeing, Subject
+from regard.evaluation.subjects import Continuing, Reading, ReadingPictures, Seeing, Subject
 from regard.models.bert import BertConfig
 from regard.models.captioner import CaptionerConfig
 from regard.models.symbols import LanguageConfig
+from regard.models.vilbert import ViLBERTConfig
 from regard.running import load
 
 
@@ -37,6 +38,14 @@ def subject_of(found: Any) -> Subject:
     config = found.config
     if isinstance(config, BertConfig):
         return Reading(found, vocabulary=config.vocabulary, symbols=config.symbols, sentences=config.sentences)
+    if isinstance(config, ViLBERTConfig):
+        return ReadingPictures(
+            found,
+            vocabulary=config.vocabulary,
+            symbols=config.symbols,
+            features=config.seeing.numbers,
+            sentences=config.sentences,
+        )
     if isinstance(config, LanguageConfig):
         return Continuing(found, vocabulary=config.vocabulary, symbols=config.symbols)
     if isinstance(config, CaptionerConfig):

@@ -2,8 +2,10 @@
 
 from regard.tasks.captioning import Captioning
 from regard.tasks.classification import Classification
+from regard.tasks.image_text import ImageText
 from regard.tasks.language_modeling import LanguageModeling
 from regard.tasks.masked_language import MaskedLanguage
+from regard.tasks.picture_questions import PictureQuestions, Pointing
 from regard.tasks.tagging import Tagging
 from regard.tasks.translation import Translation
 
@@ -14,4 +16,7 @@ TASKS = {
     "classification": Classification,
     "tagging": Tagging,
     "captioning": Captioning,
+    "image-text": ImageText,
+    "picture-questions": PictureQuestions,
+    "pointing": Pointing,
 }

@@ -1,0 +1,69 @@
+"""A folder of questions about pictures made ready for ViLBERT."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from regard.data.easy_vqa import Asked, read_easy_vqa
+from regard.data.pairs import BadLines
+from regard.data.picture_rows import PictureRows
+from regard.data.regions import Regions, grid
+from regard.data.rows import RowData
+from regard.errors import ConfigError, DataError
+from regard.images.decoding import read_picture
+from regard.models.vilbert import ViLBERTAnswererConfig
+from regard.recipes.fine_tuning import words_of
+from regard.recipes.run import Given, Prepared, Run
+from regard.recipes.scene_text import QuestionDataConfig
+from regard.recipes.seeing import fitted, start_of
+from regard.tasks.picture_questions import PictureQuestions
+from regard.text.word_pieces import WordPieces
+
+YES_OR_NO = {"yes", "no"}
+
+
+def prepare_folder(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
+    """The questions of a folder in the layout of easy-vqa; its pictures are seen as cells."""
+    settings: QuestionDataConfig = run.data  # type: ignore[assignment]
+    config: ViLBERTAnswererConfig = run.model  # type: ignore[assignment]
+    _check(given, settings, config)
+    bad = BadLines()
+    found = read_easy_vqa(given.paths[0], on_error=settings.on_error, report=bad)
+    tokenizer = words_of(given, [one.text for one in found.training], config.vocabulary, tokenizer_file)
+    config = fitted(config, given, tokenizer).model_copy(update={"labels": found.answers})
+    training, heldout = (asked_rows(part, config, tokenizer) for part in (found.training, found.heldout))
+    notes = [
+        *bad.summary(),
+        f"{len(training):,} questions about {len(training.regions):,} pictures, {len(heldout):,} held out; "
+        f"{len(found.answers)} answers",
+    ]
+    return Prepared(PictureQuestions(RowData(training, heldout), heldout.kinds), config, notes, start_of(given, config))
+
+
+def _check(given: Given, settings: QuestionDataConfig, config: ViLBERTAnswererConfig) -> None:
+    if len(given.paths) != 1:
+        raise DataError(f"got {len(given.paths)} folders, wanted one, as the package easy-vqa has it")
+    if settings.ask != "questions":
+        raise ConfigError(f"data.ask={settings.ask} is of the built-in scenes; a folder has questions, leave it out")
+    if not config.seeing.cells or config.seeing.patch is None:
+        raise ConfigError(
+            "pictures of a folder have no boxes: the model must see cells, such as model.seeing.cells=8 "
+            "model.seeing.patch=8; a model to begin from must have learned so"
+        )
+
+
+def asked_rows(asked: Sequence[Asked], config: ViLBERTAnswererConfig, tokenizer: WordPieces) -> PictureRows:
+    """The questions as rows, each picture read once."""
+    assert config.seeing.patch is not None
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(one.picture for one in asked))}
+    pictures = (np.asarray(read_picture(path)) for path in numbers)
+    answers = {answer: number for number, answer in enumerate(config.labels)}
+    return PictureRows(
+        tokenizer.encode_all([one.text for one in asked], longest=config.context),
+        np.array([answers[one.answer] for one in asked], np.int64),
+        tokenizer.padding,
+        pictures=[numbers[one.picture] for one in asked],
+        regions=Regions(grid(pixels, config.seeing.cells, config.seeing.patch) for pixels in pictures),
+        kinds=["yes_no" if one.answer in YES_OR_NO else "what" for one in asked],
+    )

@@ -1,0 +1,130 @@
+"""The built-in scenes made ready for ViLBERT: pictures with their captions, questions, statements and phrases."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from regard.config import Facts
+from regard.data.image_text import ImageTextData, PairingConfig, PicturesWithTexts
+from regard.data.masking import PieceTable
+from regard.data.picture_rows import PictureRows
+from regard.data.regions import Regions
+from regard.data.rows import RowData
+from regard.models.vilbert import ViLBERTAnswererConfig, ViLBERTConfig, ViLBERTPointerConfig, ViLBERTPretrainingConfig
+from regard.recipes.fine_tuning import words_of
+from regard.recipes.run import Given, Prepared, Run
+from regard.recipes.seeing import fitted, start_of, with_head
+from regard.running.scene_asking import TRUTHS, Asking, asked_of, scenes_of, spoken
+from regard.running.scene_pictures import KINDS, regions_of_scenes
+from regard.tasks.image_text import ImageText
+from regard.tasks.picture_questions import PictureQuestions, Pointing
+from regard.text.word_pieces import WordPieces
+from regard.worlds.scene_captions import captions, false_caption
+from regard.worlds.scene_questions import questions
+from regard.worlds.scene_statements import statements
+from regard.worlds.scene_words import ANSWERS
+from regard.worlds.scenes import Scene
+
+SAMPLE = 1000  # scenes that a tokenizer is made of: their words are few and soon all seen
+
+
+class SceneDataConfig(Facts):
+    """How many scenes are drawn, and what is said of each."""
+
+    scenes: int = Field(10_000, ge=2, description="scenes to learn from")
+    heldout: int = Field(500, ge=2, description="scenes to be measured on, with pairs of things that no other has")
+    captions: int = Field(5, ge=1, le=9, description="true captions of each")
+    near: int = Field(3, ge=0, le=20, description="false captions of each that miss the truth by a word")
+
+
+class QuestionDataConfig(Facts):
+    """What is asked, and of how many scenes, where no folder of questions is given."""
+
+    ask: Asking = Field("questions", description="what is learned: to answer, to tell true from false, or to point")
+    scenes: int = Field(10_000, ge=1, description="scenes to learn from")
+    heldout: int = Field(500, ge=1, description="scenes to be measured on, with pairs of things that no other has")
+    each: int = Field(6, ge=1, le=20, description="questions or statements of each scene; of phrases all")
+    on_error: Literal["stop", "skip"] = Field("stop", description="at a bad question of a folder: stop, or skip it")
+
+
+def prepare_pairs(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
+    """Captions of scenes, with hidden words and regions and near misses."""
+    settings: SceneDataConfig = run.data  # type: ignore[assignment]
+    pairing: PairingConfig = run.task  # type: ignore[assignment]
+    config: ViLBERTPretrainingConfig = run.model  # type: ignore[assignment]
+    tokenizer = words_of(given, sample(), config.vocabulary, tokenizer_file)
+    config = fitted(config, given, tokenizer)
+    classes = 0 if config.seeing.cells else len(KINDS)
+    config = config.model_copy(update={"seeing": config.seeing.model_copy(update={"classes": classes})})
+    training = _pictures(scenes_of("training", settings.scenes), settings, config, tokenizer)
+    heldout = _pictures(scenes_of("heldout", settings.heldout), settings, config, tokenizer)
+    data = ImageTextData(training, heldout, PieceTable.of(tokenizer), pairing, config.context)
+    notes = [f"{settings.scenes:,} scenes to learn from, {settings.heldout:,} held out; {tokenizer.size:,} pieces"]
+    return Prepared(ImageText(data), config, notes, start_of(given, config) if given.start else None)
+
+
+def prepare_questions(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
+    """Questions, statements or phrases of scenes."""
+    settings: QuestionDataConfig = run.data  # type: ignore[assignment]
+    config: ViLBERTConfig = run.model  # type: ignore[assignment]
+    tokenizer = words_of(given, sample(), config.vocabulary, tokenizer_file)
+    config = fitted(_for(settings.ask, config), given, tokenizer)
+    training = asked_rows(scenes_of("training", settings.scenes), settings, config, tokenizer)
+    heldout = asked_rows(scenes_of("heldout", settings.heldout), settings, config, tokenizer)
+    kind = Pointing if settings.ask == "phrases" else PictureQuestions
+    task = kind(RowData(training, heldout), heldout.kinds)
+    notes = [f"{len(training):,} {settings.ask} of {settings.scenes:,} scenes, {len(heldout):,} held out"]
+    return Prepared(task, config, notes, start_of(given, config))
+
+
+def _for(ask: str, config: ViLBERTConfig) -> ViLBERTConfig:
+    """The config with the head that answers what is asked."""
+    if ask == "phrases":
+        return with_head(ViLBERTPointerConfig, config)
+    labels = ANSWERS if ask == "questions" else TRUTHS
+    return with_head(ViLBERTAnswererConfig, config).model_copy(update={"labels": labels})
+
+
+def sample() -> Iterator[str]:
+    """Texts of every sort, to make a tokenizer of."""
+    for scene in scenes_of("training", SAMPLE):
+        yield from (spoken(one) for one in captions(scene, 5))
+        yield from (one.text for one in questions(scene, 3))
+        yield from (one.text for one in statements(scene, 2))
+
+
+def asked_rows(
+    scenes: Sequence[Scene], settings: QuestionDataConfig, config: ViLBERTConfig, tokenizer: WordPieces
+) -> PictureRows:
+    """All that is asked of these scenes as rows."""
+    every = [
+        (picture, ask) for picture, scene in enumerate(scenes) for ask in asked_of(scene, settings.ask, settings.each)
+    ]
+    encoded = tokenizer.encode_all([ask.text for _, ask in every], longest=config.context)
+    return PictureRows(
+        encoded,
+        np.array([ask.target for _, ask in every], np.int64),
+        tokenizer.padding,
+        pictures=[picture for picture, _ in every],
+        regions=regions_of_scenes(scenes, config.seeing),
+        kinds=[ask.kind for _, ask in every],
+    )
+
+
+def _pictures(
+    scenes: Sequence[Scene], settings: SceneDataConfig, config: ViLBERTConfig, tokenizer: WordPieces
+) -> PicturesWithTexts:
+    regions: Regions = regions_of_scenes(scenes, config.seeing)
+    true = _pieces(scenes, lambda scene: [spoken(one) for one in captions(scene, settings.captions)], tokenizer)
+    near = _pieces(scenes, lambda scene: [spoken(false_caption(scene, i)) for i in range(settings.near)], tokenizer)
+    return PicturesWithTexts(regions, true, near)
+
+
+def _pieces(scenes: Sequence[Scene], say: Callable[[Scene], list[str]], tokenizer: WordPieces) -> list[list[list[int]]]:
+    """The pieces of all texts of each scene."""
+    said = [say(scene) for scene in scenes]
+    every = iter(tokenizer.pieces_of_all([text for texts in said for text in texts]))
+    return [[next(every) for _ in texts] for texts in said]

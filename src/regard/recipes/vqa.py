@@ -1,0 +1,58 @@
+"""Questions about pictures, from a ViLBERT that has seen some: of the built-in scenes, or of a folder.
+
+    regard train vqa --from runs/vilbert -o runs/answers
+    regard train vqa --from runs/vilbert -o runs/judge data.ask=statements
+    regard train vqa --from runs/vilbert -o runs/pointer data.ask=phrases
+    regard train vqa easy_vqa/data -o runs/easy
+
+A folder is as the package easy-vqa has it: answers.txt, train/ and test/, each with questions.json and images/. Its
+pictures have no boxes: they are seen as cells, so a model to begin from must be one that sees cells too.
+"""
+
+from pathlib import Path
+
+from regard.models.vilbert import SeeingConfig, ViLBERTAnswererConfig
+from regard.recipes.asked_pictures import prepare_folder
+from regard.recipes.run import Given, Prepared, Recipe, Run
+from regard.recipes.scene_text import QuestionDataConfig, prepare_questions
+from regard.recipes.seeing import encoder_with
+from regard.tasks.picture_questions import PictureQuestionsConfig
+from regard.training.loop import TrainingConfig
+
+
+def settings(given: Given) -> Run:
+    config = encoder_with(ViLBERTAnswererConfig, given)
+    fresh = given.start is None
+    if given.paths and fresh:
+        config = config.model_copy(update={"seeing": SeeingConfig(patch=8, cells=8, hidden=128)})
+    return Run(
+        model=config,
+        task=PictureQuestionsConfig(),
+        data=QuestionDataConfig(),
+        training=TrainingConfig(
+            steps=2000,
+            batch_tokens=2048,
+            optimizer="muon",
+            learning_rate=3e-3 if fresh else 1e-3,
+            warmup=100,
+            schedule="linear",
+            evaluate_every=500,
+            evaluate_on=3000,
+            checkpoint_every=500,
+        ),
+    )
+
+
+def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
+    make = prepare_folder if given.paths else prepare_questions
+    return make(run, given, tokenizer_file)
+
+
+RECIPE = Recipe(
+    "vqa",
+    settings,
+    prepare,
+    "what color is the circle ?",
+    without_data="questions about the built-in scenes",
+    starts=True,
+)

@@ -1,0 +1,41 @@
+"""What can be asked of a scene of the built-in world, and the class that is right."""
+
+from typing import Literal, NamedTuple
+
+from regard.worlds.scene_captions import Caption
+from regard.worlds.scene_kinds import phrase_kind, question_kind, statement_kind
+from regard.worlds.scene_phrases import phrases
+from regard.worlds.scene_questions import questions
+from regard.worlds.scene_statements import statements
+from regard.worlds.scene_words import ANSWERS
+from regard.worlds.scenes import Scene, Scenes
+
+TRUTHS = ("false", "true")
+Asking = Literal["questions", "statements", "phrases"]
+
+
+class Ask(NamedTuple):
+    """A text asked of a scene, the class that is right, and what kind of question it is."""
+
+    text: str
+    target: int
+    kind: str
+
+
+def asked_of(scene: Scene, ask: Asking, each: int) -> list[Ask]:
+    """So many questions or statements; of phrases all. The class of a phrase is its region: 0 is the whole picture."""
+    if ask == "phrases":
+        return [Ask(one.text, 1 + one.thing, phrase_kind(one.text)) for one in phrases(scene)]
+    if ask == "statements":
+        return [Ask(one.text, int(one.true), statement_kind(one.text)) for one in statements(scene, each)]
+    return [Ask(one.text, ANSWERS.index(one.answer), question_kind(one.text)) for one in questions(scene, each)]
+
+
+def scenes_of(part: Literal["training", "heldout"], count: int) -> list[Scene]:
+    """The first so many of a part."""
+    world = Scenes(part=part)
+    return [world[index] for index in range(count)]
+
+
+def spoken(caption: Caption) -> str:
+    return " ".join(caption.words)

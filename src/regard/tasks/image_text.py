@@ -1,0 +1,109 @@
+"""Pictures with captions as the lesson (Lu 2019, 3.1): hidden words, hidden regions, and whether the two are a pair.
+
+Works with any model that answers `model.read(ids, segments, regions, boxes)` with `.words` (B, T, D) and `.regions`
+(B, R, E), makes logits of words with `model.word_logits(words)` (N, V) and of regions with
+`model.region_logits(regions)` (N, C), or (N, F) their features, and judges pairs with `model.fit(read)` (B,).
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.data.batches import Position
+from regard.data.image_text import HIDDEN, NEAR, TRUE, ImageTextBatch, ImageTextData
+
+
+class Answers(NamedTuple):
+    """What a model says of all that is asked."""
+
+    words: Tensor  # (M, V)
+    regions: Tensor  # (G, C) or (G, F)
+    fits: Tensor  # (B,)
+
+
+class ImageText:
+    """The task, with its data."""
+
+    name = "image-text"
+    unit = "pairs"
+
+    def __init__(self, data: ImageTextData) -> None:
+        self.data = data
+
+    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, ImageTextBatch]]:
+        return self.data.training_batches(budget=budget, seed=seed, start=start)
+
+    def batches_an_epoch(self, *, budget: int, seed: int) -> None:
+        """Texts and masks are other ones in every pass: there is no end to them."""
+
+    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[ImageTextBatch]:
+        return self.data.heldout_batches(budget=budget, most=most)
+
+    def loss(self, model: Any, batch: ImageTextBatch) -> Tensor:
+        """For each pair the mean loss of words, that of regions and that of pairs to be judged, which count alike."""
+        found = answers(model, batch)
+        judged = batch.kinds != HIDDEN
+        loss = found.fits.sum() * 0
+        if judged.any():
+            wanted = (batch.kinds[judged] == TRUE).to(found.fits)
+            loss = F.binary_cross_entropy_with_logits(found.fits[judged], wanted)
+        if len(batch.targets):
+            loss = loss + F.cross_entropy(found.words, batch.targets)
+        if len(batch.region_targets):
+            loss = loss + _region_loss(found.regions, batch.region_targets)
+        return batch.tokens * loss
+
+    @torch.no_grad()
+    def measures(self, model: Any, loss: float, batches: Iterable[ImageTextBatch], generate: Any) -> dict[str, float]:
+        """How often the hidden word and the kind of a hidden region are the likeliest; how often a pair is judged
+        rightly, and how often a near miss is. Where regions have no kinds, how far their features are off."""
+        words, regions, pairs, near = _Share(), _Share(), _Share(), _Share()
+        numbers = False
+        for batch in batches:
+            found = answers(model, batch)
+            words.add(found.words.argmax(-1) == batch.targets)
+            numbers = batch.region_targets.is_floating_point()
+            regions.add(
+                (found.regions - batch.region_targets).square().mean(-1)
+                if numbers
+                else found.regions.argmax(-1) == batch.region_targets
+            )
+            right = (found.fits > 0) == (batch.kinds == TRUE)
+            pairs.add(right[batch.kinds != HIDDEN])
+            near.add(right[batch.kinds == NEAR])
+        measured = {
+            "masked_accuracy": words.mean,
+            "region_error" if numbers else "region_accuracy": regions.mean,
+            "fit_accuracy": pairs.mean,
+        }
+        return measured | ({"near_accuracy": near.mean} if near.count else {})
+
+
+def answers(model: Any, batch: ImageTextBatch) -> Answers:
+    read = model.read(batch.ids, batch.segments, batch.regions, batch.boxes)
+    words = read.words.flatten(0, 1)[batch.places]  # (M, D)
+    regions = model.region_logits(read.regions).flatten(0, 1)[batch.region_places]  # (G, C)
+    return Answers(model.word_logits(words), regions, model.fit(read))
+
+
+def _region_loss(found: Tensor, wanted: Tensor) -> Tensor:
+    return F.mse_loss(found, wanted) if wanted.is_floating_point() else F.cross_entropy(found, wanted)
+
+
+class _Share:
+    """A running mean."""
+
+    def __init__(self) -> None:
+        self.total, self.count = 0.0, 0
+
+    def add(self, values: Tensor) -> None:
+        self.total += float(values.sum())
+        self.count += len(values)
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.count if self.count else math.nan

@@ -1,0 +1,282 @@
+"""What must hold for every entry of MODELS that reads a text beside a picture."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
+from torch.testing import assert_close
+
+from regard.checkpoint import assign_weights, encode_tensors, read_tensors
+from regard.errors import ConfigError, InputError
+from regard.inspection.capture import watch
+from regard.layers.tap import taps
+from regard.models import MODELS, build
+from tests.contracts.examples import IMAGE_TEXT, PAIRS, named
+
+LENGTHS = [9, 4, 6, 3]  # of the texts, symbols counted
+COUNTS = [3, 5, 1, 2]  # and of the regions, the whole picture counted
+
+Input = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+@pytest.fixture(params=IMAGE_TEXT, ids=named)
+def example(request):
+    return request.param
+
+
+@pytest.fixture
+def model(example):
+    return example.loud_model()
+
+
+@pytest.fixture
+def inputs(example) -> Input:
+    """Begin, words, end, padding; all of the second half of a text is its second sentence, where there are two."""
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(4, 40, (len(LENGTHS), max(LENGTHS)), generator=generator)
+    for row, length in zip(ids, LENGTHS, strict=True):
+        row[0], row[length - 1], row[length:] = 1, 2, 0
+    second = (torch.arange(max(LENGTHS)) >= torch.tensor(LENGTHS)[:, None] // 2) & (ids != 0)
+    segments = second.long().clamp(max=example.config.sentences - 1)
+    regions = torch.randn(len(COUNTS), max(COUNTS), 10, generator=generator)
+    boxes = torch.rand(len(COUNTS), max(COUNTS), 5, generator=generator) + 0.01
+    for row, count in enumerate(COUNTS):
+        boxes[row, count:] = 0  # the features of padding are anything
+    return ids, segments, regions, boxes
+
+
+def said(model: nn.Module, inputs: Input) -> dict[str, Tensor]:
+    """All outputs by name: `words` (B, T, …), `regions` (B, R, …), others (B, …)."""
+    found = model(*inputs)
+    if isinstance(found, Tensor):
+        return {"regions" if "pointer" in type(model).__name__.lower() else "pair": found}
+    return found._asdict()
+
+
+def real(name: str, inputs: Input) -> Tensor | slice:
+    """The places of an output that are no padding."""
+    return {"words": inputs[0] != 0, "regions": inputs[3].any(-1)}.get(name, slice(None))
+
+
+def assert_same(found: dict[str, Tensor], wanted: dict[str, Tensor], inputs: Input) -> None:
+    """Equal at every word and region of the inputs, and for the pairs as a whole."""
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        places, other = real(name, inputs), found[name]
+        if isinstance(places, Tensor):
+            other, value = other[:, : places.shape[1]], value[:, : places.shape[1]]
+        assert_close(other[places], value[places], atol=2e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def least_change(found: dict[str, Tensor], wanted: dict[str, Tensor], inputs: Input) -> float:
+    """Of all outputs and all pairs, the one that changed least: by how much."""
+    changes = []
+    for name, value in wanted.items():
+        change = (found[name] - value).abs().nan_to_num(0.0)  # -inf - -inf: padding
+        places = real(name, inputs)
+        if isinstance(places, Tensor):
+            change = change.where(places.view(*places.shape, *[1] * (change.dim() - 2)), 0.0)
+        changes.append(change.flatten(1).amax(1).min().item() if change.dim() > 1 else change.min().item())
+    return min(changes)
+
+
+def test_builds_on_the_meta_device_without_memory(example):
+    with torch.device("meta"):
+        model = build(example.config)
+    assert all(parameter.is_meta for parameter in model.parameters())
+
+
+def test_same_seed_same_weights_other_seed_others(example):
+    one, same, other = example.model(3), example.model(3), example.model(4)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), same.parameters(), strict=True))
+    assert any(not torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_save_and_load_are_bit_equal(example, model, inputs, tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(encode_tensors(model.state_dict()))
+    with torch.device("meta"):
+        loaded = build(example.config)
+    assign_weights(loaded, read_tensors(path), str(path))
+    found, wanted = said(loaded.eval(), inputs), said(model, inputs)
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    assert MODELS[example.kind].config.model_validate_json(example.config.model_dump_json()) == example.config
+
+
+def test_each_head_says_what_its_kind_says(example, model, inputs):
+    config, rows, words, regions = example.config, len(LENGTHS), max(LENGTHS), max(COUNTS)
+    kinds = config.seeing.classes or config.seeing.numbers
+    shapes = {
+        "vilbert": {
+            "words": (rows, words, config.text.width),
+            "regions": (rows, regions, config.regions.width),
+            "text": (rows, config.joint),
+            "picture": (rows, config.joint),
+        },
+        "vilbert-pretraining": {
+            "words": (rows, words, config.vocabulary),
+            "regions": (rows, regions, kinds),
+            "fits": (rows,),
+        },
+        "vilbert-answerer": {"pair": (rows, len(getattr(config, "labels", ())))},
+        "vilbert-pointer": {"regions": (rows, regions)},
+        "vilbert-matcher": {"pair": (rows,)},
+    }
+    assert {name: value.shape for name, value in said(model, inputs).items()} == shapes[example.kind]
+
+
+def test_padding_of_the_text_changes_nothing(model, inputs):
+    ids, segments, *picture = inputs
+    more = torch.zeros(len(ids), 5, dtype=torch.long)
+    wider = (torch.cat([ids, more], dim=1), torch.cat([segments, more], dim=1), *picture)
+    assert_same(said(model, wider), said(model, inputs), inputs)
+
+
+def test_padding_of_the_regions_changes_nothing(model, inputs):
+    ids, segments, regions, boxes = inputs
+    more = torch.full((len(ids), 4, regions.shape[2]), 7.0)
+    wider = (ids, segments, torch.cat([regions, more], dim=1), torch.cat([boxes, torch.zeros(len(ids), 4, 5)], dim=1))
+    assert_same(said(model, wider), said(model, inputs), inputs)
+
+
+def test_what_padding_regions_show_changes_nothing(model, inputs):
+    ids, segments, regions, boxes = inputs
+    other = torch.where(boxes.any(-1, keepdim=True), regions, -3.0)
+    assert_same(said(model, (ids, segments, other, boxes)), said(model, inputs), inputs)
+
+
+def test_batched_equals_one_by_one(model, inputs):
+    together = said(model, inputs)
+    for row, (length, count) in enumerate(zip(LENGTHS, COUNTS, strict=True)):
+        ids, segments, regions, boxes = (one[row : row + 1] for one in inputs)
+        alone = (ids[:, :length], segments[:, :length], regions[:, :count], boxes[:, :count])
+        assert_same(said(model, alone), {name: value[row : row + 1] for name, value in together.items()}, alone)
+
+
+def test_without_segments_all_is_the_first_sentence(model, inputs):
+    ids, _, *picture = inputs
+    assert_same(said(model, (ids, None, *picture)), said(model, (ids, torch.zeros_like(ids), *picture)), inputs)
+
+
+def test_both_streams_matter_to_all_that_is_said(model, inputs):
+    ids, segments, regions, boxes = inputs
+    wanted = said(model, inputs)
+    other_words = torch.where((ids > 3), (ids + 7) % 30 + 4, ids)
+    for changed in (
+        (other_words, segments, regions, boxes),
+        (ids, segments, regions.flip(2), boxes),
+        (ids, segments, regions, boxes.flip(2)),
+    ):
+        assert least_change(said(model, changed), wanted, inputs) > 1e-3
+
+
+def test_words_are_a_sequence_and_regions_a_set(model, inputs):
+    ids, segments, regions, boxes = (one[:1] for one in inputs)  # the first has no padding among its words
+    regions, boxes = regions[:, : COUNTS[0]], boxes[:, : COUNTS[0]]
+    plain = (ids, segments, regions, boxes)
+    wanted = said(model, plain)
+    words = ids.clone()
+    words[:, [1, 3]] = ids[:, [3, 1]]
+    assert least_change(said(model, (words, segments, regions, boxes)), wanted, plain) > 1e-4
+    order = [0, 2, 1]  # the first is the whole picture
+    found = said(model, (ids, segments, regions[:, order], boxes[:, order]))
+    assert_same(found, {name: one[:, order] if name == "regions" else one for name, one in wanted.items()}, plain)
+
+
+def test_watched_equals_unwatched_and_every_tap_fires(model, inputs):
+    plain = said(model, inputs)
+    with watch(model, "*") as seen:
+        assert_same(said(model, inputs), plain, inputs)
+    assert set(seen) == set(taps(model))
+    for path, (value,) in seen.items():
+        if path.endswith("weights"):
+            keys = inputs[0] != 0 if value.shape[-1] == max(LENGTHS) else inputs[3].any(-1)
+            assert_close(value.sum(-1), torch.ones(value.shape[:-1]), msg=f"rows of {path} do not sum to 1")
+            assert not value.masked_select(~keys[:, None, None]).any(), f"{path} looks at padding"
+            assert value.masked_select(keys[:, None, None]).all(), f"{path} does not look at all"
+
+
+def test_where_the_streams_meet_each_looks_at_the_other(model, inputs):
+    with watch(model, "*_look.attention.weights") as seen:
+        said(model, inputs)
+    config, rows, words, regions = model.config, len(LENGTHS), max(LENGTHS), max(COUNTS)
+    shapes = sorted(tuple(value.shape) for (value,) in seen.values())
+    wanted = [(rows, config.text.heads, words, regions), (rows, config.regions.heads, regions, words)]
+    assert shapes == sorted(wanted * config.meetings)
+
+
+def test_gradient_reaches_every_parameter(model, inputs):
+    losses = []
+    for name, value in said(model, inputs).items():
+        losses.append(value[real(name, inputs)].square().mean())
+    sum(losses).backward()
+    silent = [
+        name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()
+    ]
+    assert silent == []
+
+
+def test_a_pair_of_padding_alone_has_finite_outputs_and_gradients(model, inputs):
+    rows = tuple(torch.cat([one, torch.zeros_like(one[:1])]) for one in inputs)
+    for patterns in ((), ("*",)):
+        with watch(model, *patterns):
+            found = said(model, rows)
+        kept = {name: value[real(name, rows)] for name, value in found.items()}
+        assert all(value.isfinite().all() for value in kept.values())
+        sum(value.square().mean() for value in kept.values()).backward()
+        assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+    assert_same({name: value[:-1] for name, value in found.items()}, said(model, inputs), inputs)
+
+
+def loss_of(example, name: str, value: Tensor) -> Tensor:
+    """Something to learn for an output: numbers where it gives vectors, a yes or no, or classes."""
+    generator = torch.Generator().manual_seed(len(name))
+    features = example.kind == "vilbert-pretraining" and name == "regions" and not example.config.seeing.classes
+    if example.kind == "vilbert" or features:
+        return mse_loss(value, torch.rand(value.shape, generator=generator) - 0.5)
+    if value.dim() == 1:
+        return binary_cross_entropy_with_logits(value, torch.tensor([1.0, 0.0, 0.0, 1.0]))
+    if example.kind == "vilbert-pointer":
+        return cross_entropy(value, torch.tensor([2, 4, 0, 1]))
+    return cross_entropy(value, torch.randint(value.shape[-1], value.shape[:-1], generator=generator))
+
+
+def test_overfits_one_batch(example, inputs):
+    model = example.model().train()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
+    for _ in range(200):
+        loss = torch.zeros(())
+        for name, value in said(model, inputs).items():
+            places = slice(None) if example.kind == "vilbert-pointer" else real(name, inputs)
+            loss = loss + loss_of(example, name, value[places])
+        if loss.item() < 0.05:
+            return
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    raise AssertionError(f"the loss is still {loss.item():.3f}")
+
+
+def test_what_is_no_picture_of_this_model_is_one_line(model, inputs):
+    ids, segments, regions, boxes = inputs
+    with pytest.raises(InputError, match=r"^regions are \(4, 5, 9\), wanted \(4, R, 10\)"):
+        model(ids, segments, regions[..., :9], boxes)
+    with pytest.raises(InputError, match=r"^regions are \(3, 5, 10\), wanted \(4, R, 10\)"):
+        model(ids, segments, regions[:3], boxes[:3])
+    with pytest.raises(InputError, match=r"^regions are \(4, 0, 10\), wanted .* one region at least"):
+        model(ids, segments, regions[:, :0], boxes[:, :0])
+    with pytest.raises(InputError, match=r"^boxes are \(4, 5, 4\), wanted \(4, 5, 5\)"):
+        model(ids, segments, regions, boxes[..., :4])
+
+
+def test_facts_that_do_not_go_together_are_one_line(example):
+    make = MODELS[example.kind].config
+    with pytest.raises(ConfigError, match=r"width=24 does not divide into heads=5; try width=20"):
+        make(**PAIRS | {"text": {"width": 24, "heads": 5}})
+    with pytest.raises(ConfigError, match=r"features=10 and model.seeing.patch=4: give one of them"):
+        make(**PAIRS | {"seeing": {"features": 10, "patch": 4}})
+    with pytest.raises(ConfigError, match=r"model.symbols.mask=40, but there are only 40 ids"):
+        make(**PAIRS | {"symbols": {"padding": 0, "begin": 1, "end": 2, "mask": 40}})

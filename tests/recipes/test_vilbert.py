@@ -1,0 +1,251 @@
+"""ViLBERT from the recipes: trained on scenes, begun from, asked; and folders of questions."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import regard
+from regard.config import override
+from regard.errors import ConfigError, DataError, InputError
+from regard.models import build
+from regard.recipes import find
+from regard.recipes.run import Given, Recipe, Run, train_recipe
+from regard.running.image_text import Answerer, Matcher, Pointer
+from regard.running.scene_asking import asked_of, scenes_of, spoken
+from regard.running.scene_pictures import KINDS, scene_regions
+from regard.running.scene_scoring import score_asking, score_looking, score_retrieval
+from regard.worlds.scene_captions import caption
+from regard.worlds.scene_words import ANSWERS
+
+STREAM = ["width=16", "heads=2", "layers=0", "feed_forward=16"]
+TINY = [
+    *(f"model.{stream}.{fact}" for stream in ("text", "regions") for fact in STREAM),
+    "model.meetings=1",
+    "model.joint=16",
+    "model.seeing.patch=4",
+    "model.seeing.hidden=16",
+]
+SHORT = [
+    "training.steps=3",
+    "training.batch_tokens=400",
+    "training.evaluate_on=20",
+    "training.warmup=1",
+    "data.scenes=30",
+    "data.heldout=6",
+]
+
+
+def trained(recipe: str, given: Given, settings: list[str], folder: Path) -> list[str]:
+    """The notes of a short run."""
+    return [report.note for report in train_recipe(find(recipe), given, settings, folder) if report.note]
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("vilbert")
+    trained("vilbert", Given(), TINY + SHORT, folder)
+    return folder
+
+
+@pytest.fixture(scope="module", params=["questions", "statements", "phrases"])
+def asked(request, pretrained, tmp_path_factory) -> tuple[str, Path]:
+    folder = tmp_path_factory.mktemp(request.param)
+    trained("vqa", Given(start=pretrained), [*SHORT, f"data.ask={request.param}", "data.each=3"], folder)
+    return request.param, folder
+
+
+def prepared(recipe: Recipe, given: Given, settings: list[str], folder: Path):
+    run: Run = override(recipe.settings(given), settings)
+    return recipe.prepare(run, given, folder / "tokenizer.json")
+
+
+# ------------------------------------------------ pretraining
+
+
+def test_what_was_trained_ranks_pictures_and_texts(pretrained):
+    matcher = regard.load(pretrained)
+    assert type(matcher) is Matcher
+    assert matcher.model.config.seeing.classes == len(KINDS) == 64
+    scenes = scenes_of("heldout", 5)
+    pictures = [scene_regions(scene, matcher.model.config.seeing) for scene in scenes]
+    texts = [spoken(caption(scene)) for scene in scenes]
+    scores = matcher.scores(texts, pictures)
+    for number, text in enumerate(texts):
+        ranked = matcher.rank_pictures(text, pictures)
+        assert [one.number for one in ranked] == np.argsort(-scores[number], kind="stable").tolist()
+        assert [one.score for one in ranked] == pytest.approx(sorted(scores[number], reverse=True), abs=1e-5)
+    ranked = matcher.rank_texts(pictures[2], texts)
+    assert [one.score for one in ranked] == pytest.approx(sorted(scores[:, 2], reverse=True), abs=1e-5)
+    found = matcher.match(texts[1], scenes[3].pixels(), [thing.box for thing in scenes[3].things])
+    assert found.score == pytest.approx(scores[1, 3], abs=1e-5)
+    assert found.probability == pytest.approx(1 / (1 + np.exp(-scores[1, 3])), abs=1e-5)
+
+
+def test_a_picture_is_a_file_its_bytes_its_pixels_or_its_regions(pretrained, tmp_path):
+    matcher, scene = regard.load(pretrained), scenes_of("heldout", 1)[0]
+    Image.fromarray(scene.pixels()).save(tmp_path / "scene.png")
+    boxes = [thing.box for thing in scene.things]
+    ways = [tmp_path / "scene.png", str(tmp_path / "scene.png"), (tmp_path / "scene.png").read_bytes(), scene.pixels()]
+    wanted = matcher.see(scene_regions(scene, matcher.model.config.seeing))
+    for way in ways:
+        found = matcher.see(way, boxes)
+        assert np.array_equal(found.features, wanted.features)
+        assert np.array_equal(found.boxes, wanted.boxes)
+
+
+def test_what_cannot_be_seen_is_one_line(pretrained):
+    matcher, pixels = regard.load(pretrained), np.zeros((20, 30, 3), np.uint8)
+    with pytest.raises(InputError, match=r"looks at boxes: give boxes="):
+        matcher.see(pixels)
+    for box in [(0, 0, 31, 5), (5, 5, 5, 9), (0, 0, 3), (-1, 0, 3, 3)]:
+        with pytest.raises(InputError, match=r"^box 1 is .* inside the picture of 30 × 20 pixels$"):
+            matcher.see(pixels, [(0, 0, 2, 2), box])
+    with pytest.raises(InputError, match=r"^the picture is float64 \(3, 3\), wanted uint8"):
+        matcher.see(np.zeros((3, 3)), [(0, 0, 1, 1)])
+    other = scene_regions(scenes_of("heldout", 1)[0], matcher.model.config.seeing)
+    with pytest.raises(InputError, match=r"^the regions are \(\d, 47\), wanted \(R, 48\)"):
+        matcher.see(other._replace(features=other.features[:, :47]))
+    with pytest.raises(InputError, match=r"^the boxes are "):
+        matcher.see(other._replace(boxes=other.boxes[:1]))
+    with pytest.raises(InputError, match="got one text, wanted a list"):
+        matcher.scores("a star", [other])
+
+
+def test_scores_are_those_of_held_out_scenes(pretrained):
+    matcher = regard.load(pretrained)
+    found = score_retrieval(matcher, 12)
+    assert found["pictures"] == 12
+    for side in ("picture_for_text", "text_for_picture"):
+        assert 0 <= found[f"{side}_r@1"] <= found[f"{side}_r@5"] <= found[f"{side}_r@10"] <= 1
+    looks = score_looking(matcher, 8)
+    assert [(one.meeting, one.head) for one in looks] == [(0, 0), (0, 1)]
+    assert all(0 < one.mass < 1 and 0.15 < one.chance < 0.4 for one in looks)
+
+
+def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
+    """With every weight on region 1, the words of the first thing have all of it and the others none."""
+    matcher = regard.load(pretrained)
+    scenes = scenes_of("heldout", 8)
+    tap = next(one for path, one in matcher.model.named_modules() if path.endswith("words_look.attention.weights"))
+    whole = type(tap).forward
+    tap.forward = lambda weights: whole(tap, torch.zeros_like(weights).index_fill(-1, torch.tensor([1]), 1.0))
+    words = [thing for scene in scenes for thing in caption(scene).regions if thing is not None]
+    assert score_looking(matcher, 8)[0].mass == pytest.approx(np.mean([thing == 0 for thing in words]), abs=0.02)
+
+
+def test_cells_need_no_boxes(tmp_path):
+    notes = trained("vilbert", Given(), [*TINY, *SHORT, "model.seeing.cells=3"], tmp_path)
+    assert notes
+    matcher = regard.load(tmp_path)
+    assert matcher.model.config.seeing.classes == 0  # a hidden cell is guessed by its pixels
+    assert len(matcher.see(np.zeros((20, 30, 3), np.uint8)).features) == 10
+    with pytest.raises(InputError, match="sees 3 × 3 cells of a picture; leave the boxes out"):
+        matcher.see(np.zeros((20, 30, 3), np.uint8), [(0, 0, 1, 1)])
+    assert all(0 < one.mass < 1 for one in score_looking(matcher, 4))
+
+
+# ------------------------------------------------ questions
+
+
+def test_what_was_asked_is_answered(asked):
+    ask, folder = asked
+    runner = regard.load(folder)
+    assert type(runner) is (Pointer if ask == "phrases" else Answerer)
+    scene = scenes_of("heldout", 1)[0]
+    boxes = [thing.box for thing in scene.things]
+    some = asked_of(scene, ask, 4)
+    found = [runner.run(one.text, scene.pixels(), boxes) for one in some]
+    if ask == "phrases":
+        assert all(sum(one.probabilities) == pytest.approx(1) for one in found)
+        assert all(len(one.probabilities) == 1 + len(boxes) for one in found)
+        assert all(one.probability == max(one.probabilities) == one.probabilities[one.region] for one in found)
+    else:
+        assert runner.labels == (ANSWERS if ask == "questions" else ("false", "true"))
+        assert all(sum(one.probabilities.values()) == pytest.approx(1) for one in found)
+        assert all(one.probabilities[one.answer] == one.probability for one in found)
+
+
+def test_scores_count_right_answers_by_kind(asked):
+    ask, folder = asked
+    runner = regard.load(folder)
+    found = score_asking(runner, ask, count=4, each=3)
+    right, scenes = [], scenes_of("heldout", 4)
+    for scene in scenes:
+        for one in asked_of(scene, ask, 3):
+            said = runner.run(one.text, scene.pixels(), [thing.box for thing in scene.things])
+            right.append((said.region if ask == "phrases" else runner.labels.index(said.answer)) == one.target)
+    assert found["asked"] == len(right)
+    assert found["accuracy"] == pytest.approx(np.mean(right))
+    with pytest.raises(InputError, match="was not trained on"):
+        score_asking(runner, "phrases" if ask != "phrases" else "questions", count=2)
+
+
+def test_a_model_begins_with_the_encoder_it_is_begun_from(pretrained, tmp_path):
+    for ask in ("questions", "phrases"):
+        ready = prepared(
+            find("vqa"), Given(start=pretrained), ["data.scenes=4", "data.heldout=4", f"data.ask={ask}"], tmp_path / ask
+        )
+        model = build(ready.model)
+        said = ready.start(model)
+        wanted = regard.load(pretrained).model.encoder.state_dict()
+        assert all(torch.equal(value, wanted[name]) for name, value in model.encoder.state_dict().items())
+        assert said.startswith(f"{len(wanted)} weights begin as they were learned; fresh: ")
+
+
+def test_more_pretraining_begins_with_the_heads_too(pretrained, tmp_path):
+    ready = prepared(find("vilbert"), Given(start=pretrained), ["data.scenes=4", "data.heldout=4"], tmp_path)
+    model = build(ready.model)
+    assert "fresh" not in ready.start(model)
+    wanted = regard.load(pretrained).model.state_dict()
+    assert all(torch.equal(value, wanted[name]) for name, value in model.state_dict().items())
+
+
+def test_what_cannot_be_begun_is_one_line(pretrained, tmp_path):
+    with pytest.raises(ConfigError, match=r"vilbert learns from the built-in scenes; leave .*x.txt out"):
+        trained("vilbert", Given([tmp_path / "x.txt"]), [], tmp_path / "run")
+    settings = [*TINY, *SHORT, "model.seeing.patch=none", "model.seeing.features=7"]
+    with pytest.raises(ConfigError, match=r"model.seeing.features=7: scenes are seen as pixels"):
+        trained("vilbert", Given(), settings, tmp_path / "run2")
+
+
+# ------------------------------------------------ folders
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Red and blue pictures, and what color each is."""
+    for part in ("train", "test"):
+        (tmp_path / "data" / part / "images").mkdir(parents=True)
+        rows = []
+        for number in range(6):
+            color = ("red", "blue")[number % 2]
+            Image.new("RGB", (16, 16), color).save(tmp_path / "data" / part / "images" / f"{number}.png")
+            rows += [["what color is it?", color, number], ["is it red?", "yes" if color == "red" else "no", number]]
+        (tmp_path / "data" / part / "questions.json").write_text(json.dumps(rows))
+    (tmp_path / "data" / "answers.txt").write_text("red\nblue\nyes\nno\n")
+    return tmp_path / "data"
+
+
+def test_questions_of_a_folder_are_learned(folder, tmp_path):
+    settings = [*TINY, "model.seeing.cells=2", "training.steps=120", "training.warmup=5", "training.learning_rate=0.01"]
+    notes = trained("vqa", Given([folder]), settings, tmp_path / "run")
+    assert notes[0] == "12 questions about 6 pictures, 12 held out; 4 answers"
+    runner = regard.load(tmp_path / "run")
+    assert runner.labels == ("red", "blue", "yes", "no")
+    for number, color in enumerate(["red", "blue"]):
+        picture = folder / "test" / "images" / f"{number}.png"
+        assert runner.run("what color is it?", picture).answer == color
+        assert runner.run("is it red?", picture).answer == ("yes" if color == "red" else "no")
+
+
+def test_a_folder_that_cannot_be_learned_is_one_line(folder, pretrained, tmp_path):
+    with pytest.raises(ConfigError, match="pictures of a folder have no boxes: the model must see cells"):
+        trained("vqa", Given([folder], pretrained), [], tmp_path / "one")
+    with pytest.raises(ConfigError, match="data.ask=phrases is of the built-in scenes"):
+        trained("vqa", Given([folder]), ["data.ask=phrases"], tmp_path / "two")
+    with pytest.raises(DataError, match="got 2 folders, wanted one"):
+        trained("vqa", Given([folder, folder]), [], tmp_path / "three")

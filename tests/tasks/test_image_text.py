@@ -1,0 +1,145 @@
+"""The lesson of ViLBERT: what is hidden on either side, and whether the two belong together."""
+
+import math
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+from regard.data.batches import Position
+from regard.data.image_text import HIDDEN, NEAR, TRUE, ImageTextData, PairingConfig, PicturesWithTexts
+from regard.data.masking import PieceTable
+from regard.data.regions import UNKNOWN, PictureRegions, Regions, geometry
+from regard.evaluation.evaluate import heldout_loss, measures
+from regard.models import build
+from regard.models.symbols import ReaderSymbols
+from regard.models.vilbert import SeeingConfig, StreamConfig, ViLBERTPretraining, ViLBERTPretrainingConfig
+from regard.tasks import TASKS
+from regard.tasks.image_text import ImageText
+
+SIZE = 40
+TABLE = PieceTable(padding=0, unknown=1, begin=2, end=3, mask=4, going_on=np.zeros(SIZE, bool))
+
+
+def pictures(count: int, classes: bool) -> PicturesWithTexts:
+    """Picture p shows a thing of kind p % 6 and says so."""
+
+    def one(p: int) -> PictureRegions:
+        features = np.repeat(3 * np.eye(6, dtype=np.float32)[None, p % 6], 2, axis=0)
+        return PictureRegions(
+            features, geometry([(0, 0, 1, 1), (0, 0, 0.5, 0.5)]), np.array([UNKNOWN, p % 6]) if classes else None
+        )
+
+    texts = [[[10 + p % 6, 20], [20, 20, 10 + p % 6]] for p in range(count)]
+    return PicturesWithTexts(Regions(map(one, range(count))), texts, [[[10 + (p + 1) % 6, 20]] for p in range(count)])
+
+
+def task(classes: bool = True, **config) -> ImageText:
+    told = PairingConfig(**config)
+    return ImageText(ImageTextData(pictures(60, classes), pictures(30, classes), TABLE, told, context=12))
+
+
+def model(classes: bool = True) -> ViLBERTPretraining:
+    torch.manual_seed(1)
+    config = ViLBERTPretrainingConfig(
+        vocabulary=SIZE,
+        context=12,
+        text=StreamConfig(width=32, heads=2, layers=0),
+        regions=StreamConfig(width=32, heads=2, layers=0),
+        meetings=1,
+        joint=16,
+        seeing=SeeingConfig(features=6, classes=6 if classes else 0),
+        dropout=0.0,
+        symbols=ReaderSymbols(padding=0, begin=2, end=3, mask=4),
+    )
+    made = ViLBERTPretraining(config)
+    for weight in made.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    return made
+
+
+def first_batch(lesson: ImageText):
+    return next(lesson.training_batches(budget=400, seed=1, start=Position(0, 0)))[1]
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_the_loss_is_that_of_words_regions_and_pairs_alike(classes):
+    lesson, reader = task(classes, regions=0.5), model(classes)
+    batch = first_batch(lesson)
+    said = reader(batch.ids, batch.segments, batch.regions, batch.boxes)
+    words = F.cross_entropy(said.words.flatten(0, 1)[batch.places], batch.targets)
+    found = said.regions.flatten(0, 1)[batch.region_places]
+    regions = (F.cross_entropy if classes else F.mse_loss)(found, batch.region_targets)
+    judged = batch.kinds != HIDDEN
+    wanted, fits = (batch.kinds[judged] == TRUE).float(), said.fits[judged]
+    pairs = -(wanted * F.logsigmoid(fits) + (1 - wanted) * F.logsigmoid(-fits)).mean()
+    assert len(batch.targets)
+    assert len(batch.region_targets)
+    assert_close(lesson.loss(reader, batch), batch.tokens * (words + regions + pairs))
+
+
+def test_where_no_region_is_hidden_the_others_are_learned():
+    lesson, reader = task(regions=0.0), model()
+    batch = first_batch(lesson)
+    assert not len(batch.region_places)
+    loss = lesson.loss(reader, batch)
+    assert loss.isfinite()
+    loss.backward()
+    found = measures(reader, lesson, 1.0, [batch])
+    assert math.isnan(found["region_accuracy"])
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_where_no_pair_is_judged_or_all_are_the_loss_is_that_of_the_rest(share):
+    lesson, reader = task(judged=share), model()
+    batch = first_batch(lesson)
+    loss = lesson.loss(reader, batch)
+    assert loss.isfinite()
+    assert loss > 0
+    loss.backward()
+    assert (reader.fits.weight.grad.abs().max() > 0) == bool(share)
+
+
+def test_the_measures_are_shares_of_what_was_asked():
+    lesson, reader = task(regions=0.5), model()
+    batches = list(lesson.heldout_batches(budget=300))
+    right = {"masked_accuracy": [], "region_accuracy": [], "fit_accuracy": [], "near_accuracy": []}
+    for batch in batches:
+        said = reader(batch.ids, batch.segments, batch.regions, batch.boxes)
+        right["masked_accuracy"] += (said.words.flatten(0, 1)[batch.places].argmax(-1) == batch.targets).tolist()
+        found = said.regions.flatten(0, 1)[batch.region_places].argmax(-1)
+        right["region_accuracy"] += (found == batch.region_targets).tolist()
+        pairs = ((said.fits > 0) == (batch.kinds == TRUE)).tolist()
+        right["fit_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind != HIDDEN]
+        right["near_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind == NEAR]
+    wanted = {name: np.mean(some) for name, some in right.items()}
+    assert measures(reader, lesson, 1.0, batches) == pytest.approx(wanted)
+    assert heldout_loss(reader, lesson, batches) > 0
+
+
+def test_without_kinds_it_is_measured_how_far_the_features_are_off():
+    lesson, reader = task(classes=False, regions=0.5), model(classes=False)
+    found = measures(reader, lesson, 1.0, lesson.heldout_batches(budget=300))
+    assert "region_accuracy" not in found
+    assert found["region_error"] > 0
+
+
+def test_it_can_be_learned():
+    """What a thing is, is told by its words where it is hidden, and by its region where the word is."""
+    lesson, reader = task(), build(model().config)
+    optimizer = torch.optim.Adam(reader.parameters(), lr=4e-3)
+    batches = lesson.training_batches(budget=400, seed=1, start=Position(0, 0))
+    for _, batch in islice(batches, 160):
+        optimizer.zero_grad()
+        (lesson.loss(reader, batch) / batch.tokens).backward()
+        optimizer.step()
+    found = measures(reader, lesson, 1.0, lesson.heldout_batches(budget=400))
+    assert found["fit_accuracy"] > 0.85
+    assert found["masked_accuracy"] > 0.7
+
+
+def test_the_task_is_known_by_its_name():
+    assert TASKS["image-text"] is ImageText
