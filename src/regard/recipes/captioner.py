@@ -31,7 +31,7 @@ def on_scenes() -> Run:
             minutes=10,
             batch_tokens=32 * (64 + 27),  # 32 scenes
             optimizer="muon",
-            learning_rate=1.2e-2,
+            learning_rate=1e-2,
             warmup=50,
             schedule="linear",
             evaluate_every=500,
