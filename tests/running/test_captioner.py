@@ -14,8 +14,10 @@ from regard.checkpoint import CONFIG
 from regard.errors import ConfigError, DataError, InputError, PictureError
 from regard.files import read_json
 from regard.generation import Beam, Sample
+from regard.images.normalizing import normalize
 from regard.inspection.looks import save_look
 from regard.metrics.captions import bleu4, cider, exact_match
+from regard.metrics.looking import cells_of
 from regard.recipes.run import Given, train_recipe
 from regard.running import caption_scoring
 from regard.running.captioner import Captioner
@@ -103,6 +105,17 @@ def test_a_word_has_a_look_that_sums_to_one(scenic):
         assert found.looks.sum((1, 2)) == pytest.approx(np.ones(len(found.words)), abs=1e-4)
 
 
+@torch.no_grad()
+def test_a_look_is_of_the_moment_before_its_word(scenic):
+    """Row t of the weights belongs to word t: it is what was seen with the words before it."""
+    for name in ("lstm", "transformer"):
+        captioner, pixels = load(scenic / name), Scenes()[2].pixels()
+        tokens = captioner.tokenizer.encode("a small red star above a ring")
+        begun = torch.tensor([[captioner.tokenizer.begin, *tokens]])
+        weights = captioner.model.look(normalize(pixels[None]), begun).weights[0].mean(0)  # (T + 1, P)
+        assert captioner.look(pixels, tokens).reshape(7, 16) == pytest.approx(weights[:-1].numpy(), abs=1e-5)
+
+
 def test_many_are_captioned_as_each_alone(captioner, monkeypatch):
     pictures = [Scenes(0, "heldout")[number].pixels() for number in range(3)]
     monkeypatch.setattr("regard.running.captioner.BATCH", 2)
@@ -185,6 +198,18 @@ def test_attention_on_the_true_thing_is_counted_for_each_head(scenic):
     mean = np.mean([row["on_thing"] for row in scores["by_head"]])
     assert scores["attention_on_thing"] == pytest.approx(mean)
     assert scores["attention_times_chance"] == pytest.approx(mean / scores["attention_by_chance"])
+
+
+def test_the_words_of_a_thing_are_held_against_its_own_cells(captioner):
+    scene = next(scene for scene in map(Scenes(0, "heldout").__getitem__, range(9)) if len(scene.things) == 3)
+    words = caption(scene).words
+    tokens = captioner.tokenizer.encode(" ".join(words))
+    covered = caption_scoring._covered(scene, captioner.tokenizer.words(tokens), 8)
+    for word, region, cells in zip(words, caption(scene).regions, covered, strict=True):
+        if word in ("left", "of", "above"):
+            assert cells is None
+        else:
+            assert np.array_equal(cells, cells_of(scene.things[region].box, 64, 8))
 
 
 def test_a_model_that_looks_at_the_thing_it_names_has_all_of_its_mass_there(captioner, monkeypatch):

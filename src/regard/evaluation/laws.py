@@ -17,7 +17,8 @@ how it is called, and give the file to `regard check`:
         return Mine(Net(), vocabulary=8000, symbols=Symbols(padding=0, begin=1, end=2))
 
 A module that reads both ways and does not write is a `Reading`: override its `read` (see regard.evaluation.subjects);
-one that reads beside a picture a `ReadingPictures`: override its `say`.
+one that reads beside a picture a `ReadingPictures`: override its `say`; one that captions pictures a `Seeing`, whose
+source is painted from words.
 From Python, `check(subject())` gives the findings one by one. Laws that need what a module does not have are left out,
 and say so: step-by-step writing (override `start` and `step`, see regard.generation.decode), taps (regard.layers.tap),
 `positions` (override the property: the modules whose output says where a word stands).

@@ -141,6 +141,6 @@ class PatchBlock(nn.Module):
 
 @torch.no_grad()
 def start_positions(positions: LearnedPositions) -> None:
-    """As large as what they are added to: the place is half of what a cell says."""
+    """Smaller than what they are added to: where a cell stands is said, and does not drown what it shows."""
     if not positions.table.is_meta:
-        positions.table.normal_()
+        positions.table.normal_(std=0.3)

@@ -28,7 +28,7 @@ from regard.layers.beams import moved_sentences
 from regard.layers.cache import Cache
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
-from regard.layers.image_encoder import ConvolutionEncoder, PatchEncoder
+from regard.layers.image_encoder import Convolution, ConvolutionEncoder, PatchEncoder
 from regard.layers.linear import Linear
 from regard.layers.positions import SinusoidalPositions
 from regard.layers.recurrent import LSTM, shown
@@ -108,6 +108,18 @@ class Captioner(nn.Module):
                 dropout=config.dropout,
             )
         self.decoder: LSTMDecoder | TransformerDecoder = DECODERS[config.decoder](config)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Xavier for matrices, zero for biases; embeddings, convolutions and LSTMs have their own start."""
+        if self.words_table.is_meta:  # weights come from elsewhere
+            return
+        own = [id(part) for module in self.modules() if isinstance(module, LSTM) for part in module.modules()]
+        for module in self.modules():
+            if isinstance(module, nn.Linear) and not isinstance(module, Convolution) and id(module) not in own:
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
 
     def forward(self, pixels: Tensor, target: Tensor) -> Tensor:
         """Logits (B, T, V) for pixels (B, 3, side, side) and the caption so far (B, T), begin symbol first.

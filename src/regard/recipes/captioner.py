@@ -27,11 +27,11 @@ def on_scenes() -> Run:
         # Whole words, so that each has a look of its own.
         data=CaptionDataConfig(whole_words=60),
         training=TrainingConfig(
-            steps=2500,
+            steps=3000,
             minutes=10,
-            batch_tokens=64 * (64 + 27),
+            batch_tokens=32 * (64 + 27),  # 32 scenes
             optimizer="muon",
-            learning_rate=8e-3,
+            learning_rate=1e-2,
             warmup=50,
             schedule="linear",
             evaluate_every=500,
