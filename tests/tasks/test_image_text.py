@@ -102,14 +102,16 @@ def test_where_no_pair_is_judged_or_all_are_the_loss_is_that_of_the_rest(share):
 
 
 def test_the_measures_are_shares_of_what_was_asked():
-    lesson, reader = task(regions=0.5), model()
+    lesson, reader = task(regions=0.5, kept=0.5), model()
     batches = list(lesson.heldout_batches(budget=300))
-    right = {"masked_accuracy": [], "region_accuracy": [], "fit_accuracy": [], "near_accuracy": []}
+    right = {"masked_accuracy": [], "region_accuracy": [], "seen_accuracy": [], "fit_accuracy": [], "near_accuracy": []}
     for batch in batches:
         said = reader(batch.ids, batch.segments, batch.regions, batch.boxes)
         right["masked_accuracy"] += (said.words.flatten(0, 1)[batch.places].argmax(-1) == batch.targets).tolist()
         found = said.regions.flatten(0, 1)[batch.region_places].argmax(-1)
-        right["region_accuracy"] += (found == batch.region_targets).tolist()
+        blank = (batch.regions.flatten(0, 1)[batch.region_places] == 0).all(-1)
+        right["region_accuracy"] += (found == batch.region_targets)[blank].tolist()
+        right["seen_accuracy"] += (found == batch.region_targets)[~blank].tolist()
         pairs = ((said.fits > 0) == (batch.kinds == TRUE)).tolist()
         right["fit_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind != HIDDEN]
         right["near_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind == NEAR]
