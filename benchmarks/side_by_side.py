@@ -1,9 +1,12 @@
-"""Ours beside a peer: they take turns in one process, medians are compared, one JSON line is printed."""
+"""Ours beside a peer: they take turns, medians are compared, one JSON line is printed."""
 
 import json
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
 
 Way = Callable[[], float]  # does some work and says how much, in the bench's unit of work
 
@@ -17,6 +20,29 @@ def speeds(ways: dict[str, Way], rounds: int) -> dict[str, float]:
             work = way()
             found[name].append(work / (time.perf_counter() - begun))
     return {name: statistics.median(values[1:]) for name, values in found.items()}
+
+
+def apart(make: Callable[[], Way]) -> Way:
+    """A way in a process of its own, as the peer's users run it: without our settings of memory and denormals.
+
+    `make` is a function of a module, called there once; the process waits while it is not its turn.
+    """
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    context.Process(target=_serve, args=(make, there), daemon=True).start()
+
+    def way() -> float:
+        here.send("go")
+        return here.recv()
+
+    return way
+
+
+def _serve(make: Callable[[], Way], requests: Connection) -> None:
+    way = make()
+    with suppress(EOFError):  # the bench is over
+        while requests.recv() == "go":
+            requests.send(way())
 
 
 def report(bench: str, ours: float, peer: str, theirs: float, unit: str) -> None:

@@ -149,3 +149,111 @@ def tiny_text() -> list[str]:
 @pytest.fixture(autouse=True)
 def _seeded():
     torch.manual_seed(0)
+
+
+# The same for models that read: small enough to train in a second.
+TINY_READER = ["model.width=32", "model.heads=2", "model.layers=1", "model.context=48", "training.warmup=2"]
+FEW_STORIES = ["model.vocabulary=300", "data.stories=100", "training.batch_tokens=512", "training.evaluate_every=100"]
+GOOD, BAD = ("good", "fine", "lovely", "great"), ("bad", "poor", "awful", "dull")
+
+
+@pytest.fixture(scope="session")
+def tiny_reader() -> list[str]:
+    return TINY_READER
+
+
+@pytest.fixture(scope="session")
+def train_here(tmp_path_factory):
+    """Train a recipe in this process into a new folder."""
+    from regard import recipes
+    from regard.recipes.run import Given, train_recipe
+
+    def train(recipe, *settings, data=(), start=None, folder=None):
+        folder = folder or tmp_path_factory.mktemp("runs") / recipe
+        given = Given([Path(one) for one in data], start)
+        for report in train_recipe(recipes.find(recipe), given, settings, folder):
+            train.notes.append(report.note)
+        return folder
+
+    train.notes = []
+    return train
+
+
+@pytest.fixture(scope="session")
+def reader(train_here):
+    """A folder that `regard train bert` made of some stories."""
+    return train_here("bert", *TINY_READER, *FEW_STORIES, "training.steps=12")
+
+
+@pytest.fixture(scope="session")
+def reviews(tmp_path_factory) -> Path:
+    """A table of 200 short texts that are bad or good."""
+    chance = random.Random(5)
+    path = tmp_path_factory.mktemp("texts") / "reviews.csv"
+    rows = [
+        f"the {chance.choice(['film', 'play', 'song'])} number {row} was {chance.choice((BAD, GOOD)[row % 2])},"
+        f"{('bad', 'good')[row % 2]}\n"
+        for row in range(200)
+    ]
+    path.write_text("".join(["text,label\n", *rows]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def sentiment(train_here, reader, reviews):
+    """A folder that `regard train classifier reviews.csv --from READER` made."""
+    return train_here("classifier", "training.steps=6", data=[reviews], start=reader)
+
+
+@pytest.fixture(scope="session")
+def people(tmp_path_factory) -> Path:
+    """A CoNLL file of 120 sentences with names."""
+    chance = random.Random(6)
+    path = tmp_path_factory.mktemp("texts") / "people.conll"
+    sentences = [
+        f"{chance.choice(['Ada', 'Bob', 'Eve'])} B-PER\n{chance.choice(['Lovelace', 'Byron'])} I-PER\nlived O\nin O\n"
+        f"{chance.choice(['London', 'Paris'])} B-LOC\nin O\n{1800 + row} O\n. O\n\n"
+        for row in range(120)
+    ]
+    path.write_text("".join(sentences), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def names(train_here, people):
+    """A folder that `regard train tagger people.conll` made."""
+    return train_here("tagger", *TINY_READER, "model.vocabulary=300", "training.steps=40", data=[people])
+
+
+@pytest.fixture(scope="session")
+def story_pieces():
+    """Pieces of the words of the stories."""
+    from regard.text.word_pieces import WordPieces
+    from regard.worlds.stories import Stories
+
+    return WordPieces.train([story.text for story in Stories().stories(0, 200)], 300)
+
+
+@pytest.fixture(scope="session")
+def make_reader(story_pieces):
+    """What runs a model of this kind whose weights are large and random, so that differences show."""
+    from regard.models import MODELS
+    from regard.running import RUNNERS
+
+    tasks = {"bert-pretraining": "masked", "bert-words": "masked", "bert-tagger": "tagging"}
+
+    def make(kind, tokenizer=story_pieces, **facts):
+        torch.manual_seed(2)
+        config, model = MODELS[kind]
+        symbols = {name: getattr(tokenizer, name) for name in ("padding", "begin", "end", "mask")}
+        sizes = {"vocabulary": tokenizer.size, "context": 40, "width": 32, "heads": 2, "layers": 2}
+        built = model(config(**(sizes | {"symbols": symbols} | facts))).eval()
+        with torch.no_grad():
+            for name, weight in built.named_parameters():
+                if weight.dim() > 1:
+                    weight.normal_(std=1.0 if "embedding.words" in name else 0.3)
+                else:
+                    weight.normal_(mean=float("norm" in name and name.endswith("weight")), std=0.05)
+        return RUNNERS[tasks.get(kind, "classification")](kind, built, tokenizer)
+
+    return make

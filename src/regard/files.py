@@ -34,10 +34,14 @@ def write_folder(folder: Path, files: Files) -> None:
 
 
 def write_files(folder: Path, files: Files) -> None:
-    """Put files into a folder, each whole or not at all; the manifest last, so that it vouches for the others."""
+    """Put files into a folder, each whole or not at all; the manifest last, so that it vouches for the others.
+
+    A name may have a folder before it: "1_Pooling/config.json".
+    """
     (folder / MANIFEST).unlink(missing_ok=True)
     manifest = {name: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)} for name, data in files.items()}
     for name, data in [*files.items(), (MANIFEST, encode_json(manifest))]:
+        (folder / name).parent.mkdir(exist_ok=True)
         write_file(folder / name, data)
 
 
@@ -119,12 +123,18 @@ def _read_manifest(folder: Path) -> Manifest:
         raise FolderError(f"{folder} has no {MANIFEST}: it is no model folder, or its saving never finished")
     manifest = read_json(path)
     well_formed = all(
-        isinstance(entry, dict) and {"sha256", "size"} <= entry.keys() and Path(name).name == name
+        isinstance(entry, dict) and {"sha256", "size"} <= entry.keys() and _is_inside(name)
         for name, entry in manifest.items()
     )
     if not well_formed:
         raise FolderError(f"{path} is damaged: wanted a SHA-256 and a size for each file of this folder")
     return manifest
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a name stays within its folder."""
+    path = Path(name)
+    return bool(path.name) and not path.is_absolute() and ".." not in path.parts
 
 
 def read_json(path: Path) -> dict[str, Any]:

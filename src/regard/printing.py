@@ -49,10 +49,37 @@ def show_scores(scores: dict[str, Any]) -> None:
             for row in value:
                 numbers = "  ".join(f"{key} {row[key]:.4g}" for key in ("bleu", "chrf", "exact_match"))
                 print(f"  {row['source_words']:<8}pairs {row['pairs']:<8,}{numbers}")
+        elif name.endswith("confusion"):
+            show_table(name, value)
+        elif name.endswith("worst"):
+            show_worst(name, value)
+        elif name == "by_head":
+            print("attention on the thing spoken of")
+            for row in value:
+                on = f"{row['on_thing']:.4f}  {row['times_chance']:.2f}× chance"
+                print(f"  layer {row['layer']} head {row['head']:<4}{on}")
         elif isinstance(value, float):
             print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
         elif name != "deviation":
             print(f"{name:<26}{value}")
+
+
+def show_table(name: str, rows: list[list[str]]) -> None:
+    """Rows of words in columns."""
+    print(name)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)))
+
+
+def show_worst(name: str, errors: list[dict[str, Any]]) -> None:
+    """The errors a model was surest of."""
+    if errors:
+        print(f"{name} errors")
+    for error in errors:
+        text = " | ".join(error[key] for key in ("text", "second") if key in error)
+        sure = f" ({error['probability']:.0%} sure)" if "probability" in error else ""
+        print(f"  {error['wanted']}, found {error['found']}{sure}: {text[:200]}")
 
 
 def show_continued(

@@ -14,6 +14,7 @@ from regard.models.bert import (
     BertTaggerConfig,
     BertWordsConfig,
 )
+from regard.models.captioner import CaptionerConfig
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
@@ -105,6 +106,15 @@ READERS = [
     Example(BertTaggerConfig(**ROWS | {"heads": 6}, sentences=1, labels=("O", "X"))),
 ]
 
+PICTURES = {"vocabulary": 40, "side": 32, "cell": 8, "width": 24, "heads": 3, "feed_forward": 32}
+CAPTIONERS = [
+    Example(CaptionerConfig(**PICTURES)),
+    Example(CaptionerConfig(**PICTURES, decoder="transformer", layers=2, dropout=0.1)),
+    Example(CaptionerConfig(**PICTURES, encoder="patches", blocks=2, layers=2, dropout=0.1)),
+    Example(CaptionerConfig(**PICTURES | {"cell": 4, "side": 16}, encoder="patches", decoder="transformer")),
+    Example(CaptionerConfig(**PICTURES | {"cell": 4, "side": 16}, blocks=2)),
+]
+
 PAIRS = {
     "vocabulary": 40,
     "context": 32,
@@ -124,7 +134,7 @@ IMAGE_TEXT = [
     Example(ViLBERTPointerConfig(**PAIRS)),
     Example(ViLBERTMatcherConfig(**PAIRS | {"text": {"width": 12, "heads": 3, "layers": 0}})),
 ]
-EXAMPLES = [*TRANSLATORS, *LANGUAGE_MODELS, *READERS, *IMAGE_TEXT]
+EXAMPLES = [*TRANSLATORS, *LANGUAGE_MODELS, *READERS, *CAPTIONERS, *IMAGE_TEXT]
 
 
 def named(example: Example) -> str:

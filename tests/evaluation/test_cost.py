@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from regard.data.captioned import CaptionBatch
 from regard.errors import ConfigError, InputError
 from regard.evaluation import cost
 from regard.evaluation.cost import KINDS, Measured, Pass, Size, find_crossing, growth, kept_bytes, measure, power
@@ -14,6 +15,7 @@ from regard.evaluation.formulas import FORMULAS, training_flops
 from regard.evaluation.model_cost import bytes_of, counted, model_cost, pairings, reader_cost, storages_of
 from regard.inspection.capture import watch
 from regard.models import MODELS, build
+from regard.models.captioner import CaptionerConfig
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
@@ -40,6 +42,11 @@ CONFIGS = [
     LlamaConfig(**SMALL, context=32, heads=4, key_heads=2, layers=2, feed_forward=24),
     LlamaConfig(**SMALL, context=32, heads=2, key_heads=2, layers=1, feed_forward=8, tied=False, bias=True),
     LlamaConfig(**SMALL, context=32, heads=4, key_heads=1, layers=3, feed_forward=20),
+    CaptionerConfig(**SMALL, side=32, feed_forward=24),
+    CaptionerConfig(**SMALL, side=16, cell=4, blocks=3, layers=2, feed_forward=24),
+    CaptionerConfig(**SMALL, side=32, encoder="patches", blocks=2, layers=2, feed_forward=24),
+    CaptionerConfig(**SMALL, side=32, cell=16, decoder="transformer", layers=2, feed_forward=24),
+    CaptionerConfig(**SMALL, side=24, encoder="patches", blocks=1, decoder="transformer", feed_forward=24),
 ]
 
 
@@ -81,6 +88,23 @@ def test_in_training_only_the_hidden_words_are_guessed(example):
         whole = model.word_logits
         model.word_logits = lambda words: whole(words.flatten(0, 1)[hidden.places])
     assert training_flops(model, [hidden, hidden]) == pytest.approx(2 * 6 * counted(model, ids), rel=1e-12)
+
+
+def test_a_training_step_of_pictures_is_counted():
+    config = CaptionerConfig(**SMALL, side=32)
+    pixels, words = torch.zeros(3, 32, 32, 3, dtype=torch.uint8), torch.full((3, 5), 4)
+    batch = CaptionBatch(pixels, words, words, [], 15)
+    model = build(config)
+    assert training_flops(model, [batch]) == 6 * counted(model, torch.randn(3, 3, 32, 32), words)
+
+
+def test_a_captioner_is_given_no_source(monkeypatch):
+    config = CaptionerConfig(**SMALL, side=32)
+    monkeypatch.setattr(costing, "load", lambda folder: SimpleNamespace(model=build(config).eval()))
+    rows = {row.name: row for row in costing.cost_of_model("a-folder", batch=2, target=3)}
+    assert rows["attention matrices"].formula == 2 * 4 * 3 * config.cells
+    with pytest.raises(ConfigError, match=r"^--source 5 is of a model that reads words; a-folder sees pictures"):
+        costing.cost_of_model("a-folder", batch=2, source=5)
 
 
 @dataclass

@@ -14,13 +14,14 @@ from regard.layers.attention import KeysValues, MultiHeadAttention, SelfAttentio
 from regard.layers.prompts import PromptState
 from regard.models import MODELS
 from regard.models.bert import BertPretraining, Read
+from regard.models.captioner import Captioner, LSTMState
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
 from regard.models.symbols import Symbols
 from regard.models.transformer import Encoder, Transformer, TransformerConfig, TransformerState
 from regard.running import checking
 from regard.worlds.sentences import sentences
-from tests.contracts.examples import IMAGE_TEXT, READERS, named
+from tests.contracts.examples import CAPTIONERS, IMAGE_TEXT, READERS, named
 
 CONFIG = TransformerConfig(vocabulary=60, width=24, heads=3, layers=2, feed_forward=32)
 OF_PICTURES = ["padding regions", "both streams matter"]
@@ -636,6 +637,73 @@ class MyReader(Reading):
     @property
     def positions(self):
         return [self.module.places]
+
+
+# ------------------------------------------------ pictures
+
+
+@pytest.mark.parametrize("example", CAPTIONERS, ids=named)
+def test_our_captioners_keep_every_law_that_is_theirs(example):
+    findings = list(check(checking.subject_of(example.loud_model())))
+    left_out = [finding.law.name for finding in findings if finding.holds is None]
+    assert left_out == ["a set without positions"] * (example.config.encoder == "cnn") + OF_READERS
+    assert [str(finding) for finding in findings if finding.holds is False] == []
+
+
+def test_the_words_of_a_source_paint_the_cells_of_a_picture():
+    subject = checking.subject_of(CAPTIONERS[0].model())
+    source = torch.tensor([[5, 7, 2, 0], [9, 2, 0, 0]])
+    pictures = subject.pictures(source)
+    assert pictures.shape == (2, 3, 32, 32)
+    assert torch.equal(pictures[0, :, :8, 8:16], subject.paints[7])
+    assert torch.equal(pictures[1, :, :8, 8:16], subject.paints[2])
+    assert not pictures[:, :, 8:].any()  # padding, and what no word stands for
+    assert torch.equal(subject.pictures(source[1:, :2]), pictures[1:])
+    assert len(subject.pictures(torch.full((1, 40), 5))) == 1  # more words than cells
+
+
+class SeesOneGray(Captioner):
+    def start(self, pixels):
+        return super().start(torch.zeros_like(pixels))
+
+
+class NormsTheBatch(Captioner):
+    def start(self, pixels):
+        return super().start(pixels - pixels.mean(0))
+
+
+class ForgetsThePictures(Captioner):
+    """The fault of a beam search that moves what was written and not what was seen."""
+
+    def start(self, pixels):
+        state = super().start(pixels)
+
+        def reorder(rows):
+            key, value = state.key, state.value
+            LSTMState.reorder(state, rows)
+            state.key, state.value = key[: len(state.key)], value[: len(state.value)]
+
+        state.reorder = reorder
+        return state
+
+
+class ReadsTheWholeCaption(Captioner):
+    def forward(self, pixels, target):
+        return super().forward(pixels, target) + self.decoder.embedding(target).mean()
+
+
+BROKEN_CAPTIONERS = [
+    (SeesOneGray, "the memory is used"),
+    (NormsTheBatch, "batch = single"),
+    (ForgetsThePictures, "cached = uncached"),
+    (ReadsTheWholeCaption, "causality"),
+]
+
+
+@pytest.mark.parametrize(("model", "law"), BROKEN_CAPTIONERS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_broken_captioner_is_found_and_the_law_named(model, law):
+    findings = check(checking.subject_of(loud(model(CAPTIONERS[0].config))))
+    assert law in {finding.law.name for finding in findings if finding.holds is False}
 
 
 def test_a_reader_of_the_users_own_with_a_few_lines():

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from regard.errors import FolderError
+from regard.files import verify, write_folder
 from regard.huggingface.folder import Pooling
-from regard.huggingface.sentences import read_pooling
+from regard.huggingface.sentences import pooling_files, read_pooling
 
 
 @pytest.fixture
@@ -102,3 +103,12 @@ def test_a_missing_pooling_file_is_named(make):
     (folder / "1_Pooling" / "config.json").unlink()
     with pytest.raises(FolderError, match="1_Pooling/config.json"):
         read_pooling(folder)
+
+
+@pytest.mark.parametrize("pooling", [Pooling(), Pooling("first", True, 128), Pooling("max", False, 64)])
+def test_what_is_written_is_read_again(tmp_path, pooling):
+    write_folder(tmp_path / "out", pooling_files(pooling, 48))
+    verify(tmp_path / "out")
+    assert read_pooling(tmp_path / "out") == (pooling, [])
+    steps = [step["path"] for step in json.loads((tmp_path / "out" / "modules.json").read_text())]
+    assert steps == ["", "1_Pooling", "2_Normalize"][: 3 if pooling.normalized else 2]

@@ -12,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import regard
+from regard import huggingface
 from regard.errors import InputError
+from regard.files import write_folder
 from regard.huggingface.folder import Pooling
 from regard.models import MODELS
 from regard.running.embedding import FEW, batches_by_length, pooled
 from regard.running.encoder import Encoder
+from regard.running.exporting import export_folder
 from regard.text.word_pieces import WordPieces
 from regard.worlds.sentences import sentences
 
@@ -161,6 +164,18 @@ def test_the_weights_are_the_ones_these_numbers_were_measured_with():
 def test_its_folder_says_how_it_pools(real):
     assert isinstance(real, Encoder)
     assert (real.kind, real.pooling, real.longest) == ("bert", Pooling("mean", normalized=True, longest=256), 256)
+
+
+def test_exported_it_gives_the_same_vectors(real, tmp_path):
+    export_folder(REAL, tmp_path / "out", "huggingface")
+    again = regard.load(tmp_path / "out")
+    assert again.pooling == real.pooling
+    np.testing.assert_array_equal(again.embed(TEXTS[:3]), real.embed(TEXTS[:3]))
+
+
+def test_an_exported_head_is_no_folder_of_sentence_transformers(make, words, tmp_path):
+    write_folder(tmp_path / "head", huggingface.files("bert-words", make("bert-words").model, words))
+    assert "modules.json" not in export_folder(tmp_path / "head", tmp_path / "out", "huggingface")
 
 
 @torch.no_grad()

@@ -18,12 +18,13 @@ from regard.cli import run  # isort: skip
 from regard.cli import measure  # isort: skip
 from regard.cli import compare  # isort: skip
 from regard.cli import words  # isort: skip
+from regard.cli import pictures  # isort: skip
 from regard.cli import folders  # isort: skip
 from regard.cli.app import app
 from regard.errors import RegardError
 from regard.printing import note
 
-__all__ = ["app", "compare", "folders", "main", "measure", "run", "train", "words"]
+__all__ = ["app", "compare", "folders", "main", "measure", "pictures", "run", "train", "words"]
 
 
 def main() -> NoReturn:

@@ -42,6 +42,10 @@ def evaluate(
     pairs. Teacher-forced, the model is given the true words before each word; the gap to the share of right tokens on
     its own words is what its own mistakes cost it. Alignments are between a source and its true translation.
 
+    Classifiers: accuracy, F1, Matthews' or Pearson's and Spearman's correlation, confusions, the worst errors; DATA is
+    a table or a folder of GLUE. Taggers: F1 of entities. BERT: hidden words, next sentences, and on the built-in
+    stories what "it" means. Captioners: exact captions, BLEU-4, CIDEr, how much of the attention is on what is spoken of.
+
     Several models (one recipe, other seeds) give mean and standard deviation.
 
     Examples:
@@ -53,6 +57,8 @@ def evaluate(
     `regard evaluate runs/seed-1 runs/seed-2 runs/seed-3 test.tsv`
 
     `regard evaluate runs/novel other.txt --most 100000`
+
+    `regard evaluate runs/sst-2/seed-1 runs/sst-2/seed-2 SST-2/`
     """
     from regard import runtime
     from regard.generation import Sample
@@ -62,7 +68,7 @@ def evaluate(
     if seeds is not None and beam is not None:
         raise ConfigError(f"--seeds {seeds} samples, --beam {beam} searches; give one")
     runtime.prepare()
-    models = [path for path in data or [] if path.is_dir() or is_gguf(path)]
+    models = [path for path in data or [] if is_gguf(path) or (path.is_dir() and not _is_data(path))]
     folders, paths = [model, *models], [path for path in data or [] if path not in models]
     strategies = [_searching(beam)] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
     if alignments is not None and len(folders) * len(strategies) > 1:
@@ -72,6 +78,12 @@ def evaluate(
         print_json(scores)
     else:
         show_scores(scores)
+
+
+def _is_data(folder: Path) -> bool:
+    """A folder of tables, such as those of GLUE, and no model's."""
+    tables = any(path.suffix in (".tsv", ".txt") for path in folder.iterdir())
+    return tables and not (folder / "config.json").is_file()
 
 
 @app.command()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app
+from regard.cli.pictures import is_seeing, see
+from regard.cli.reading import read
 from regard.errors import ConfigError, InputError
 from regard.printing import (
     answer_as_dict,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from regard.running.writer import Writer
 
 SEARCH, CHANCE, TEXT, PAIR = "Searching", "Drawing by chance", "Language models", "Translators"
+READ, SEE = "Readers (BERT)", "Pictures"
 NO_LINES = "standard input is empty; wanted one text a line"
 
 
@@ -96,14 +99,37 @@ def run(
     alignment: Annotated[
         bool, typer.Option("--alignment", "-a", help="Show where each word looked.", rich_help_panel=PAIR)
     ] = False,
+    embed: Annotated[
+        bool, typer.Option("--embed", help="Vectors of the texts, and which are near.", rich_help_panel=READ)
+    ] = False,
+    second: Annotated[
+        str | None, typer.Option(help="The second text of a pair; or a tab inside INPUT.", rich_help_panel=READ)
+    ] = None,
+    guesses: Annotated[
+        int | None,
+        typer.Option(min=1, help="Guesses shown for a hidden word.", show_default="5", rich_help_panel=READ),
+    ] = None,
+    find: Annotated[
+        str | None, typer.Option(help="Which of the pictures shows this; INPUT are pictures.", rich_help_panel=SEE)
+    ] = None,
+    boxes: Annotated[
+        Path | None,
+        typer.Option(help="Where things are in the pictures, as JSON: see `regard scenes`.", rich_help_panel=SEE),
+    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The alignment as .png, .svg or .pdf.", rich_help_panel=PAIR),
+        typer.Option(
+            "--output",
+            "-o",
+            help="A picture: a translator's alignment, where a captioner looked, or with --embed a map of the texts.",
+        ),
     ] = None,
     precision: Precision = "float32",
     as_json: AsJson = False,
 ) -> None:
-    """Run a model on texts: a translator translates them, a language model writes on from them.
+    """Run a model on texts: a translator translates them, a language model writes on from them, a BERT fills in the
+    word at [MASK], a classifier judges them, a tagger labels their words, an encoder makes vectors of them. On pictures
+    (.png or .jpg): a captioner describes them, a ViLBERT finds them, answers questions about them and points.
 
     A language model trained here draws by chance (temperature 0.8, top-p 0.95); one from elsewhere, and a translator,
     take the likeliest token where nothing is said.
@@ -121,6 +147,18 @@ def run(
     `regard run path/to/gpt2 "In a shocking finding," --temperature 0.7 --tokens 100 --stop "."`
 
     `regard run SmolLM2-135M-Instruct.Q4_1.gguf --chat "What is attention?" --precision int8`
+
+    `regard run runs/bert "the cat [MASK] on the mat"`
+
+    `regard run runs/sentiment < reviews.txt`
+
+    `regard run path/to/minilm --embed "first text" "second text" "third text" -o map.html`
+
+    `regard run runs/captioner photo.png -o look.png`
+
+    `regard run runs/vqa scene.png "what color is the circle left of the square ?"`
+
+    `regard run runs/vilbert --find "a large red circle above a small blue square" photos/`
     """
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     given = {name: value for name, value in drawing.items() if value is not None}
@@ -138,14 +176,40 @@ def run(
     import regard
     from regard import runtime
     from regard.inspection.pictures import check_picture
+    from regard.running.encoder import Encoder
     from regard.running.translator import Translator
 
-    if output is not None:
+    runtime.prepare()
+    runner = regard.load(model, precision=precision)
+    if is_seeing(runner):
+        own = getattr(runner, "strategy", None)
+        looking = None if own is None else choice.strategy(own)
+        see(runner, texts, strategy=looking, find=find, boxes=boxes, output=output, as_json=as_json)
+        return
+    _refuse({"find": find, "boxes": boxes}, f"{model}, which sees no pictures")
+    if output is not None and not embed:
         check_picture(output)
         if len(texts) != 1:
             raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
-    runtime.prepare()
-    runner = regard.load(model, precision=precision)
+    reading: dict[str, Any] = {"embed": embed, "second": second, "guesses": guesses}
+    if isinstance(runner, Encoder):
+        writing_only: dict[str, Any] = {
+            "greedy": greedy,
+            "beam": beam,
+            "sample": choice.sample or choice.drawing,
+            "repetition-penalty": repetition_penalty,
+            "tokens": tokens,
+        }
+        others: dict[str, Any] = {
+            "stop": stop,
+            "truncate": truncate,
+            "chat": chat,
+            "log-probabilities": log_probabilities,
+        }
+        _refuse({**writing_only, **others, "alignment": alignment}, f"{model}, which reads and does not write")
+        read(runner, texts, embed=embed, second=second, count=guesses, output=output, as_json=as_json)
+        return
+    _refuse(reading, f"{model}, which writes; it is for models that read, such as a BERT")
     strategy = choice.strategy(runner.strategy)
     writing = {"tokens": tokens, "stop": stop, "truncate": truncate and True, "best_by": best_by}
     options: dict[str, Any] = {name: value for name, value in writing.items() if value is not None}

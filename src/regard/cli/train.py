@@ -57,6 +57,10 @@ def train(
     Python documentation on this machine, a translator from the built-in world; some recipes need data. Settings are
     dotted: training.steps=200 model.layers=4 data.on_error=skip.
 
+    bert reads the same text: documents with a blank line between them. classifier takes .csv, .tsv, .jsonl and
+    .parquet tables, glue a folder of GLUE, tagger CoNLL files; --from is the encoder they begin from. captioner takes a folder of
+    pictures and a file of captions; without DATA it, vilbert and vqa learn from drawn scenes.
+
     Examples:
 
     `regard train gpt novel.txt -o runs/novel`
@@ -70,6 +74,12 @@ def train(
     `regard train translator pairs.tsv.gz -o runs/mine training.minutes=30`
 
     `regard train translator train.en train.es -o runs/mine data.on_error=skip`
+
+    `regard train classifier reviews.csv --from path/to/bert -o runs/sentiment`
+
+    `regard train glue SST-2/ --from path/to/bert --seeds 3 -o runs/sst-2`
+
+    `regard train captioner photos/ captions.jsonl -o runs/captions`
     """
     from regard import recipes, runtime
     from regard.recipes.run import Given

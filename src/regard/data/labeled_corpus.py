@@ -4,7 +4,7 @@ Both are held in memory as text: a few hundred megabytes for the largest task of
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -77,12 +77,16 @@ def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorp
     else:
         training = rows
         heldout = list(read_labeled([Path(config.dev)], columns=columns, on_error=config.on_error, report=bad))
+        _check_alike(training, heldout, config.dev)
+    where = config.dev or "what is held out"
     notes = bad.summary()
     if _is_score(rows, config.kind):
+        check_scores(heldout, where)
         notes.append("the labels are numbers: it learns a score; data.kind=classes makes classes of them")
         return LabeledCorpus(training, {"heldout": heldout}, (), ("pearson", "spearman"), notes)
-    labels = labels_of(training)
-    check_labels(heldout, labels, config.dev or "what is held out")
+    labels = labels_of(rows)
+    check_labels(heldout, labels, where)
+    notes += unlearned(labels, {row.label or "" for row in training})
     return LabeledCorpus(training, {"heldout": heldout}, labels, ("accuracy", "f1", "matthews"), notes)
 
 
@@ -128,6 +132,26 @@ def check_labels(rows: Iterable[Labeled], labels: Sequence[str], where: object) 
                 f"{where}: row {number:,} has the label {row.label!r}, which the model was not trained on; "
                 f"wanted one of {', '.join(labels[:20])}"
             )
+
+
+def check_scores(rows: Iterable[Labeled], where: object) -> None:
+    """DataError: a label that is no number."""
+    for number, row in enumerate(rows, 1):
+        if not _is_number(row.label or ""):
+            raise DataError(f"{where}: row {number:,} has the label {row.label!r}, wanted a number")
+
+
+def unlearned(labels: Sequence[str], learned: Collection[str]) -> list[str]:
+    """A note on classes that occur in what is held out alone."""
+    without = [label for label in labels if label not in learned]
+    return [f"nothing to train on for {', '.join(without[:10])}: all of it is held out"] if without else []
+
+
+def _check_alike(training: Sequence[Labeled], heldout: Sequence[Labeled], dev: str) -> None:
+    pairs = training[0].second is not None
+    if pairs != (heldout[0].second is not None):
+        kinds = ("pairs", "single texts") if pairs else ("single texts", "pairs")
+        raise DataError(f"{dev} has {kinds[1]}, but what is trained on has {kinds[0]}; wanted one kind (data.second=…)")
 
 
 def _is_score(rows: Sequence[Labeled], kind: str) -> bool:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from regard.config import Facts
 from regard.data.conll import Tagged, read_tagged
+from regard.data.labeled_corpus import unlearned
 from regard.data.pairs import BadLines, is_heldout
 from regard.errors import DataError
 
@@ -52,11 +53,14 @@ def read_tagged_corpus(paths: Sequence[Path], config: TaggedDataConfig) -> Tagge
             f"{len(training)} sentences to train on and {len(heldout)} held out: too few; "
             "give more sentences, a larger data.heldout, or data.dev=FILE to measure on"
         )
-    labels = tuple(sorted({label for one in training for label in one.labels or ()}, key=lambda one: (one != "O", one)))
+    labels = tuple(
+        sorted({label for one in sentences for label in one.labels or ()}, key=lambda one: (one != "O", one))
+    )
     if len(labels) < 2:
         raise DataError(f"all words have the label {labels[0]!r}; wanted two tags at least")
     check_tags(heldout, labels, config.dev or "what is held out")
-    return TaggedCorpus(training, heldout, labels, bad.summary())
+    learned = {label for one in training for label in one.labels or ()}
+    return TaggedCorpus(training, heldout, labels, [*bad.summary(), *unlearned(labels, learned)])
 
 
 def check_tags(sentences: Iterable[Tagged], labels: Sequence[str], where: object) -> None:

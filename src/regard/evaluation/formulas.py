@@ -12,7 +12,9 @@ from typing import Any
 
 from regard.config import Facts
 from regard.data.batches import PairBatch
-from regard.layers.recurrent import CELLS
+from regard.data.captioned import CaptionBatch
+from regard.layers.image_encoder import halvings
+from regard.layers.recurrent import CELLS, LSTM
 from regard.models.bert import (
     BertClassifierConfig,
     BertConfig,
@@ -20,6 +22,7 @@ from regard.models.bert import (
     BertTaggerConfig,
     BertWordsConfig,
 )
+from regard.models.captioner import CaptionerConfig
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
@@ -131,6 +134,37 @@ def _bert_head(config: BertConfig, n: int, m: float) -> float:
     return 0
 
 
+def of_captioner(config: CaptionerConfig, n: int, m: int) -> Formula:
+    """A picture has as many cells as the config says, whatever N; M words are written."""
+    d, f, p, layers = config.width, config.feed_forward, config.cells, config.layers
+    looks = config.blocks * config.heads * p * p if config.encoder == "patches" else 0
+    if config.decoder == "transformer":
+        block = m * (6 * d * d + 2 * d * f) + 2 * p * d * d + 2 * (m * m + m * p) * d
+        writing = layers * block + m * d * config.vocabulary
+        looks += layers * config.heads * (m * m + m * p)
+        return Formula(_seeing(config) + writing, looks, 2 * layers * (p + m) * d)
+    begins = layers * 2 * d * d + p * d * d  # the first states, and the keys
+    a_look = d * d + 2 * p * d + d + LSTM.gates * d * d  # query, scores and sum, gate, context into the cell
+    words = layers * LSTM.gates * 2 * d * d + 2 * d * d + d * config.vocabulary
+    return Formula(_seeing(config) + begins + m * (a_look + words), looks + m * p, 2 * layers * d + 2 * p * d)
+
+
+def _seeing(config: CaptionerConfig) -> float:
+    """Multiply-adds of the grid."""
+    d, f, p = config.width, config.feed_forward, config.cells
+    if config.encoder == "patches":
+        return p * 3 * config.cell**2 * d + config.blocks * (p * (4 * d * d + 2 * d * f) + 2 * p * p * d)
+    channels, side = halvings(config.cell, d), config.side // 2
+    total, before = 27 * channels[0] * side * side, channels[0]
+    for after in channels:
+        if after != before:
+            side //= 2
+            total += before * after * side * side  # the shortcut
+        total += (9 * before * after + (2 * config.blocks - 1) * 9 * after * after) * side * side
+        before = after
+    return total
+
+
 def of_vilbert(config: ViLBERTConfig, n: int, m: float, r: int) -> Formula:
     """N words are read beside R regions; M of the words are compared with the table, where there is a head for them."""
     text, regions, seeing = config.text, config.regions, config.seeing
@@ -182,6 +216,7 @@ FORMULAS: dict[type[Facts], Callable[..., Formula]] = {  # of a config, and N, M
     BertWordsConfig: of_bert,
     BertClassifierConfig: of_bert,
     BertTaggerConfig: of_bert,
+    CaptionerConfig: of_captioner,
     ViLBERTConfig: of_vilbert,
     ViLBERTPretrainingConfig: of_vilbert,
     ViLBERTAnswererConfig: of_vilbert,
@@ -206,6 +241,8 @@ def _shape(batch: Any) -> tuple[Any, ...]:
     """
     if isinstance(batch, PairBatch):
         return (*batch.source.shape, batch.target_in.shape[1])
+    if isinstance(batch, CaptionBatch):
+        return len(batch.pixels), 0, batch.target_in.shape[1]
     rows, length = batch.ids.shape
     guessed = len(getattr(batch, "places", ())) / rows
     return (rows, length, guessed, batch.regions.shape[1]) if hasattr(batch, "regions") else (rows, length, guessed)

@@ -22,6 +22,7 @@ from regard.inspection.capture import watch
 from regard.layers.cache import Cache
 from regard.layers.tap import taps
 from regard.models.bert import BertConfig
+from regard.models.captioner import CaptionerConfig
 from regard.models.symbols import LanguageConfig
 from regard.models.transformer import Transformer, TransformerConfig
 
@@ -41,10 +42,10 @@ class Row:
 
 @torch.inference_mode()
 def model_cost(model: Any, *, batch: int, source: int, target: int) -> list[Row]:
-    """The costs of a model for a batch of pairs, with `source` and `target` tokens each."""
+    """The costs of a model for a batch of pairs, with `source` and `target` tokens each; a picture has no `source`."""
     formula = FORMULAS[type(model.config)](model.config, source, target)
     _check_room(formula, batch, target * model.config.written)
-    sources = _ids(model, model.config.vocabulary, batch, source)
+    sources = _sources(model, batch, source)
     targets = _ids(model, model.config.written, batch, target)
     if not _continues(model):
         targets[:, 0] = model.config.symbols.begin
@@ -130,6 +131,14 @@ def _pass(model: Any, *inputs: Tensor) -> Any:
 def _start(model: Any, sources: Tensor, targets: Tensor) -> Any:
     """After reading; the first target is what is stepped first."""
     return model.start(torch.cat([sources, targets[:, :1]], dim=1).tolist() if _continues(model) else sources)
+
+
+def _sources(model: Any, batch: int, length: int) -> Tensor:
+    """Random words; or, where a model sees, random pictures, whose size is the model's."""
+    config = model.config
+    if isinstance(config, CaptionerConfig):
+        return torch.randn(batch, 3, config.side, config.side)
+    return _ids(model, config.vocabulary, batch, length)
 
 
 def _check_room(formula: Formula, batch: int, outputs: int) -> None:

@@ -10,6 +10,7 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.layers.convolution import GatedConvolution
+from regard.layers.image_encoder import Convolution
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.layers.recurrent import Recurrence
 
@@ -134,6 +135,37 @@ class Reading(Subject):
 
     def start(self, source: Tensor) -> Any:
         raise Missing(READS)
+
+
+class Seeing(Subject):
+    """A captioner under the laws: the source is a picture, each of its first cells painted by a word of the source.
+
+    So other words are another picture, words that change places are cells that do, and padding is bare ground.
+    """
+
+    def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any, side: int, cell: int) -> None:
+        super().__init__(module, vocabulary=vocabulary, symbols=symbols)
+        self.grid = side // cell
+        paints = torch.randn(vocabulary, 3, cell, cell, generator=torch.Generator().manual_seed(0))
+        self.paints = paints.index_fill(0, torch.tensor([symbols.padding]), 0.0)
+
+    def pictures(self, source: Tensor) -> Tensor:
+        """Pixels (B, 3, side, side) for words (B, S); words beyond the last cell are not seen."""
+        cells = source[:, : self.grid**2]
+        cells = pad(cells, (0, self.grid**2 - cells.shape[1]), value=self.symbols.padding)
+        painted = self.paints[cells].unflatten(1, (self.grid, self.grid))  # (B, rows, columns, 3, cell, cell)
+        return painted.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3)
+
+    def logits(self, source: Tensor, target: Tensor) -> Tensor:
+        return self.module(self.pictures(source), target)
+
+    def start(self, source: Tensor) -> Any:
+        return self._own("start")(self.pictures(source))
+
+    @property
+    def ordered(self) -> bool:
+        """Convolutions know where a cell stands; of patches only the positions tell. The words' order is another."""
+        return any(isinstance(module, Convolution) for module in self.module.modules())
 
 
 class ReadingPictures(Reading):

@@ -40,14 +40,14 @@ def load(path: Path) -> Loaded:
     return FAMILIES[family].load(path, config)
 
 
-def files(kind: str, model: Any, tokenizer: Any, **search: Any) -> Mapping[str, bytes]:
+def files(kind: str, model: Any, tokenizer: Any, **settings: Any) -> Mapping[str, bytes]:
     """A model as the files of a Hugging Face folder.
 
-    `search` is how a translator is searched where nobody says otherwise: beams, length_penalty, longest. Other models
-    have none.
+    `settings` say how a translator is searched where nobody says otherwise (beams, length_penalty, longest), or how an
+    encoder makes a vector of a text (pooling). Other models have none.
     """
     if kind not in WRITERS:
         raise ConfigError(
             f"a {kind} has no counterpart at Hugging Face that regard writes; wanted one of {', '.join(WRITERS)}"
         )
-    return WRITERS[kind].files(model, tokenizer, **search)
+    return WRITERS[kind].files(model, tokenizer, **settings)

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from regard.checkpoint import CONFIG, assign_weights, encode_tensors
 from regard.errors import ConfigError, FolderError
 from regard.files import encode_json
-from regard.huggingface.folder import WEIGHTS, Loaded, all_used, drop_copies, take, weights
+from regard.huggingface.folder import WEIGHTS, Loaded, Pooling, all_used, drop_copies, take, weights
 from regard.huggingface.language import ACTIVATIONS, Activation, TextConfig, activation_name, fits
 from regard.huggingface.names import Names, Rows
-from regard.huggingface.sentences import read_pooling
+from regard.huggingface.sentences import pooling_files, read_pooling
 from regard.models import MODELS, kind_of
 from regard.models.bert import BertConfig
 from regard.models.symbols import ReaderSymbols
@@ -265,8 +265,8 @@ def _drop_rest(found: dict[str, Tensor], ours: Mapping[str, Tensor], prefix: str
 # ------------------------------------------------ ours to theirs
 
 
-def files(model: nn.Module, tokenizer: Any) -> dict[str, bytes]:
-    """Any of the five kinds as the files of a BERT folder."""
+def files(model: nn.Module, tokenizer: Any, pooling: Pooling | None = None) -> dict[str, bytes]:
+    """Any of the five kinds as the files of a BERT folder; with a pooling, of sentence-transformers."""
     facts = model.config
     assert isinstance(facts, BertConfig)
     kind = kind_of(facts)
@@ -275,6 +275,7 @@ def files(model: nn.Module, tokenizer: Any) -> dict[str, bytes]:
         CONFIG: encode_json(to_theirs(kind, facts)),
         WEIGHTS: encode_tensors(tensors, {"format": "pt"}),
         **tokenizer.files(),
+        **({} if pooling is None else pooling_files(pooling, facts.width)),
     }
 
 

@@ -13,12 +13,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from regard.errors import FolderError
-from regard.files import read_json
+from regard.files import encode_json, read_json
 from regard.huggingface.folder import ForeignConfig, Pooling
 
 MODULES = "modules.json"
 LENGTH = "sentence_bert_config.json"
 PROMPTS = "config_sentence_transformers.json"
+MODELS = "sentence_transformers.models"
 STEPS = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
 WAYS: dict[str, Literal["mean", "first", "max"]] = {"mean_tokens": "mean", "cls_token": "first", "max_tokens": "max"}
 NEW_WAYS: dict[str, Literal["mean", "first", "max"]] = {"mean": "mean", "cls": "first", "max": "max"}
@@ -60,6 +61,21 @@ def read_pooling(folder: Path) -> tuple[Pooling, list[str]]:
     length = folder / LENGTH
     longest = LengthConfig.read(read_json(length), length).max_seq_length if length.is_file() else None
     return Pooling(_way(folder / steps["Pooling"] / "config.json"), "Normalize" in steps, longest), _notes(folder)
+
+
+def pooling_files(pooling: Pooling, width: int) -> dict[str, bytes]:
+    """The files that `read_pooling` reads, as sentence-transformers has them."""
+    steps = STEPS[pooling.normalized]
+    modules = [
+        {"idx": number, "name": str(number), "path": f"{number}_{step}" if number else "", "type": f"{MODELS}.{step}"}
+        for number, step in enumerate(steps)
+    ]
+    ways = {f"pooling_mode_{theirs}": ours == pooling.how for theirs, ours in WAYS.items()}
+    return {
+        MODULES: encode_json(modules),
+        "1_Pooling/config.json": encode_json({"word_embedding_dimension": width, **ways}),
+        LENGTH: encode_json({"max_seq_length": pooling.longest, "do_lower_case": False}),
+    }
 
 
 def _steps(path: Path) -> dict[str, str]:

@@ -196,6 +196,12 @@ class MultiHeadAttention(nn.Module):
         )
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
+    def look_and_show(self, words: Tensor, memory: KeysValues, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The same written out, with its weights (B, H, T, S), for a loss that speaks of them."""
+        query = self._split(self.query(words))
+        steps = attend_written_out(query, *memory, mask, similarity=self.similarity, tap=self.weights)
+        return self.output(steps.output.transpose(1, 2).flatten(2)), steps.weights
+
     def _split(self, words: Tensor) -> Tensor:
         return words.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
 

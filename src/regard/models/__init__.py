@@ -17,6 +17,7 @@ from regard.models.bert import (
     BertWords,
     BertWordsConfig,
 )
+from regard.models.captioner import Captioner, CaptionerConfig
 from regard.models.conv_seq2seq import ConvConfig, ConvTranslator
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
@@ -52,6 +53,7 @@ MODELS = {
     "bert-words": Architecture(BertWordsConfig, BertWords),
     "bert-classifier": Architecture(BertClassifierConfig, BertClassifier),
     "bert-tagger": Architecture(BertTaggerConfig, BertTagger),
+    "captioner": Architecture(CaptionerConfig, Captioner),
     "vilbert": Architecture(ViLBERTConfig, ViLBERT),
     "vilbert-pretraining": Architecture(ViLBERTPretrainingConfig, ViLBERTPretraining),
     "vilbert-answerer": Architecture(ViLBERTAnswererConfig, ViLBERTAnswerer),

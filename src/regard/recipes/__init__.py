@@ -23,6 +23,7 @@ RECIPES = {
     "classifier": "regard.recipes.classifier",
     "glue": "regard.recipes.glue",
     "tagger": "regard.recipes.tagger",
+    "captioner": "regard.recipes.captioner",
     "vilbert": "regard.recipes.vilbert",
     "vqa": "regard.recipes.vqa",
     "shakespeare-char": "regard.recipes.shakespeare_char",

@@ -10,8 +10,9 @@ to take a false next sentence from: task.next_sentence=false learns from hidden 
 """
 
 from regard.models.bert import BertPretrainingConfig
-from regard.recipes.masked_text import EXAMPLE, WITHOUT_DATA, MaskedDataConfig, begun, prepare
+from regard.recipes.masked_text import EXAMPLE, WITHOUT_DATA, begun, prepare
 from regard.recipes.run import Given, Recipe, Run
+from regard.tasks.masked_data import MaskedDataConfig
 from regard.tasks.masked_language import MaskedLanguageConfig
 from regard.training.loop import TrainingConfig
 

@@ -98,7 +98,7 @@ def weights_of(start: Any, config: BertConfig) -> dict[str, Tensor]:
     return found
 
 
-def check_lengths(encoded: Sequence[Encoded], longest: int, too_long: str) -> list[str]:
+def check_lengths(encoded: Sequence[Encoded], longest: int, too_long: str, which: str) -> list[str]:
     """A note on rows that were cut, or an error at the first."""
     cut = [(number, one.cut) for number, one in enumerate(encoded, 1) if one.cut]
     if not cut:
@@ -106,7 +106,7 @@ def check_lengths(encoded: Sequence[Encoded], longest: int, too_long: str) -> li
     if too_long == "stop":
         number, pieces = cut[0]
         raise InputError(
-            f"row {number:,} has {pieces + longest:,} pieces, at most {longest:,} are read (and {len(cut) - 1:,} more "
-            "rows have too many); data.too_long=cut to cut them"
+            f"row {number:,} of those {which} has {pieces + longest:,} pieces, at most {longest:,} are read "
+            f"(and {len(cut) - 1:,} more rows have too many); data.too_long=cut to cut them"
         )
-    return [f"{len(cut):,} of {len(encoded):,} rows have more than {longest:,} pieces: their ends are cut off"]
+    return [f"{len(cut):,} of {len(encoded):,} rows {which} have more than {longest:,} pieces: their ends are cut off"]

@@ -24,4 +24,4 @@ def settings(given: Given) -> Run:
     )
 
 
-RECIPE = Recipe("glue", settings, prepare_glue, "a text, or two with a tab between them", starts=True, judged=True)
+RECIPE = Recipe("glue", settings, prepare_glue, "what a waste of an evening", starts=True, judged=True)

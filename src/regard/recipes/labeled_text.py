@@ -44,19 +44,22 @@ def _prepare(
     config: BertClassifierConfig = run.model  # type: ignore[assignment]
     if config.labels not in ((), corpus.labels):
         raise ConfigError(f"model.labels={config.labels}, but the data has {corpus.labels}; leave them out")
+    if config.sentences < 2 and corpus.training[0].second is not None:
+        raise ConfigError("the data has pairs, but this model tells no second text from a first (model.sentences=1)")
     texts = (text for row in corpus.training for text in (row.text, row.second or ""))
     tokenizer = words_of(given, texts, config.vocabulary, tokenizer_file)
     config = fitted(config, given, tokenizer).model_copy(update={"labels": corpus.labels})
     maker = _Maker(tokenizer, min(settings.longest or config.context, config.context), settings.too_long, corpus.labels)
     first = next(iter(corpus.heldout.values()))
-    training, notes = maker.rows(corpus.training)
-    heldout, _ = maker.rows(first)
+    training, notes = maker.rows(corpus.training, "to train on")
+    heldout, others = maker.rows(first, "held out")
     task = Classification(RowData(training, heldout), corpus.labels, corpus.metrics, _class_weights(run, corpus))
     what = f"{len(corpus.labels)} classes ({', '.join(corpus.labels[:10])})" if corpus.labels else "a score"
     notes = [
         *corpus.notes,
         f"{len(training):,} rows to train on, {len(heldout):,} held out; {what}",
         *notes,
+        *others,
     ]
     return Prepared(task, config, notes, start_of(given, config, score=_mean(corpus)))
 
@@ -75,14 +78,14 @@ class _Maker:
     too_long: str
     labels: tuple[str, ...]
 
-    def rows(self, labeled: Sequence[Labeled]) -> tuple[Rows, list[str]]:
+    def rows(self, labeled: Sequence[Labeled], which: str) -> tuple[Rows, list[str]]:
         pairs = labeled[0].second is not None
         encoded = self.tokenizer.encode_all(
             [row.text for row in labeled],
             [row.second or "" for row in labeled] if pairs else None,
             longest=self.longest,
         )
-        notes = check_lengths(encoded, self.longest, self.too_long)
+        notes = check_lengths(encoded, self.longest, self.too_long, which)
         return Rows(encoded, self._targets(labeled), self.tokenizer.padding), notes
 
     def _targets(self, labeled: Sequence[Labeled]) -> np.ndarray:

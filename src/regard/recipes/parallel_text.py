@@ -1,6 +1,7 @@
 """Sentence pairs made ready for a translator: read or generated, split, tokenized into the cache."""
 
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from regard.data.tokenized import TokenizedPairs
 from regard.errors import DataError
 from regard.files import write_file
 from regard.models.symbols import Symbols
-from regard.recipes.built_in import sources
 from regard.recipes.run import Given, Prepared, Run
 from regard.recipes.starting import starting
 from regard.tasks.translation import Translation
@@ -110,7 +110,7 @@ class WorldCorpus:
 
     def __init__(self, config: DataConfig) -> None:
         self.config = config
-        self.files = sources("regard.worlds")
+        self.files = _sources("regard.worlds")
         self.settings: dict[str, Any] = config.model_dump(include={"sentences", "heldout", "joined"})
         self.notes: list[str] = []
 
@@ -129,3 +129,11 @@ class WorldCorpus:
 
 
 Corpus = FileCorpus | WorldCorpus
+
+
+def _sources(package: str) -> list[Path]:
+    """The code of a package: a world is its content."""
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return sorted(Path(spec.submodule_search_locations[0]).glob("*.py"))

@@ -43,6 +43,7 @@ def rows_of(sentences: Sequence[Tagged], labels: Sequence[str], tokenizer: WordP
             wanted = [IGNORED] * len(row.ids)
             for word, place in first_pieces(row).items():
                 wanted[place] = numbers[(sentence.labels or ())[start + word]]
-            encoded.append(row)
-            targets.append(wanted)
+            if any(one != IGNORED for one in wanted):  # of a lone accent nothing is left
+                encoded.append(row)
+                targets.append(wanted)
     return Rows(encoded, targets, tokenizer.padding)

@@ -8,6 +8,7 @@ from regard import checkpoint, huggingface
 from regard.errors import ConfigError, FolderError
 from regard.huggingface.hub import find
 from regard.layers.quantized import quantize
+from regard.running.captioner import Captioner
 from regard.running.classifier import Classifier
 from regard.running.encoder import Encoder
 from regard.running.filler import Filler
@@ -26,6 +27,7 @@ RUNNERS: dict[str, Any] = {
     "masked": Filler,
     "classification": Classifier,
     "tagging": Tagger,
+    "captioning": Captioner,
     "image-text": Matcher,
     "picture-questions": Answerer,
     "pointing": Pointer,
@@ -37,8 +39,8 @@ def load(folder: str | Path, *, precision: str = "float32") -> Any:
     """Verify and load a model: our folder, Hugging Face's as it is, a .gguf file, or a name on the Hugging Face hub.
 
     What comes out depends on what the model does: a `Translator`, a `Writer`, a `Filler`, a `Classifier`, a `Tagger` or
-    an `Encoder`; beside pictures a `Matcher`, an `Answerer` or a `Pointer`. With precision "int8" its linear layers are
-    rounded to 8 bits: several times faster on a CPU, a little less exact.
+    an `Encoder`; of pictures a `Captioner`, a `Matcher`, an `Answerer` or a `Pointer`. With precision "int8" its linear
+    layers are rounded to 8 bits: several times faster on a CPU, a little less exact.
     """
     if precision not in PRECISIONS:
         raise ConfigError(f"precision is {precision!r}, wanted {' or '.join(PRECISIONS)}")

@@ -8,8 +8,9 @@ from typing import Any
 
 from regard.errors import InputError, RegardError
 from regard.evaluation.laws import Finding, check
-from regard.evaluation.subjects import Continuing, Reading, ReadingPictures, Subject
+from regard.evaluation.subjects import Continuing, Reading, ReadingPictures, Seeing, Subject
 from regard.models.bert import BertConfig
+from regard.models.captioner import CaptionerConfig
 from regard.models.symbols import LanguageConfig
 from regard.models.vilbert import ViLBERTConfig
 from regard.running import load
@@ -47,6 +48,8 @@ def subject_of(found: Any) -> Subject:
         )
     if isinstance(config, LanguageConfig):
         return Continuing(found, vocabulary=config.vocabulary, symbols=config.symbols)
+    if isinstance(config, CaptionerConfig):
+        return Seeing(found, vocabulary=config.vocabulary, symbols=config.symbols, side=config.side, cell=config.cell)
     return Subject(found, vocabulary=config.vocabulary, target_vocabulary=config.written, symbols=config.symbols)
 
 

@@ -44,6 +44,10 @@ class Classifier(Encoder):
 
     def logits(self, texts: Sequence[str], seconds: Sequence[str] | None = None, *, truncate: bool = True) -> Tensor:
         """What the model says of each: (N, C), of a score (N, 1)."""
+        if seconds is not None and self.model.config.sentences < 2:
+            raise InputError("got pairs, but this model reads one text at a time")
+        if isinstance(texts, str) or isinstance(seconds, str):
+            raise InputError("got one text, wanted a list of texts: run_all([text])")
         rows = self.tokenizer.encode_all(texts, seconds, longest=self.longest)
         long = [number for number, row in enumerate(rows, 1) if row.cut]
         if long and not truncate:

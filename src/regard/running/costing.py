@@ -9,6 +9,7 @@ from regard.evaluation.cost import Crossing, Growth, Measured, find_crossing, gr
 from regard.evaluation.model_cost import Pairing, Row, model_cost, pairings, reader_cost
 from regard.inspection.curves import Curve, Panel, save_curves
 from regard.models.bert import BertConfig
+from regard.models.captioner import CaptionerConfig
 from regard.running import load
 
 SHORTEST = 32
@@ -84,6 +85,10 @@ def cost_of_model(folder: Path, *, batch: int, source: int | None = None, target
         if target is not None:
             raise ConfigError(f"--target {target} is of a model that writes; {folder} reads only, leave it out")
         return reader_cost(model, batch=batch, length=source or min(LENGTH, context))
+    if isinstance(model.config, CaptionerConfig):
+        if source is not None:
+            raise ConfigError(f"--source {source} is of a model that reads words; {folder} sees pictures, leave it out")
+        return model_cost(model, batch=batch, source=model.config.cells, target=target or LENGTH)
     source = source or max(1, min(LENGTH, context // 2))
     target = target or max(1, min(LENGTH, context - source))
     return model_cost(model, batch=batch, source=source, target=target)

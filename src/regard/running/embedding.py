@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.huggingface.folder import Pooling
 
-TOKENS = 1024  # of a batch: more leave the processor's cache, fewer do not fill its cores
+TOKENS = 1024  # of a batch
 FEW = 256  # a batch below this takes shorter rows in, and pads them
 
 

@@ -8,6 +8,7 @@ from regard.errors import ConfigError
 from regard.files import write_folder
 from regard.generation import Beam
 from regard.running import load
+from regard.running.encoder import Encoder
 from regard.running.translator import Translator
 
 FORMATS = ("huggingface",)
@@ -20,13 +21,15 @@ def export_folder(folder: Path, output: Path, to: str) -> list[str]:
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ConfigError(f"{output} is there and not empty; give a folder that is not there yet")
     model = load(folder)
-    files = huggingface.files(model.kind, model.model, model.tokenizer, **_search(model))
+    files = huggingface.files(model.kind, model.model, model.tokenizer, **_settings(model))
     write_folder(output.absolute(), files)
     return list(files)
 
 
-def _search(model: Any) -> dict[str, Any]:
-    """How a translator searches, which its folder says; a language model's folder says nothing of it."""
+def _settings(model: Any) -> dict[str, Any]:
+    """What a folder says beside its weights: how a translator searches, how an encoder pools."""
+    if isinstance(model, Encoder):  # with a head it is there for something else
+        return {"pooling": model.pooling} if model.kind == "bert" else {}
     if not isinstance(model, Translator):
         return {}
     beam = model.strategy if isinstance(model.strategy, Beam) else Beam(1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -33,6 +34,12 @@ class Filled:
 class Filler(Encoder):
     """`run("the cat [MASK] on the mat").text`; `follows(first, second)` is how likely one text follows another."""
 
+    def run(self, text: str, **options: Any) -> Filled:  # type: ignore[override]
+        return self.run_all([text], **options)[0]
+
+    def run_all(self, texts: Sequence[str], **options: Any) -> list[Filled]:  # type: ignore[override]
+        return self.fill(texts, **options)
+
     def fill(self, texts: Sequence[str], count: int = GUESSES) -> list[Filled]:
         """Guesses for every mask of each text."""
         mask = self.tokenizer.mask
@@ -60,6 +67,7 @@ class Filler(Encoder):
         if not hasattr(self.model, "next_logits"):
             raise InputError(f"this model, a {self.kind}, was not trained to judge what follows")
         row = self.tokenizer.encode(first, second, longest=self.longest)
+        self.cut += bool(row.cut)
         with torch.inference_mode():
             read = self.model.read(torch.tensor([row.ids]), torch.tensor([row.segments]))
             return float(self.model.next_logits(read.whole).softmax(-1)[0, 0])

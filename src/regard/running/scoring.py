@@ -3,7 +3,7 @@
 import math
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -19,11 +19,25 @@ from regard.generation import Strategy
 from regard.metrics.alignment import ErrorCounts, Link, count_errors, owned, pharaoh
 from regard.metrics.translation import Tally
 from regard.running import load
+from regard.running.caption_scoring import score_pictures
+from regard.running.captioner import Captioner
+from regard.running.classifier import Classifier
+from regard.running.filler import Filler
+from regard.running.label_scoring import score_labels, score_tags
+from regard.running.masked_scoring import score_masked
+from regard.running.tagger import Tagger
 from regard.running.test_sets import Item, data_of, placed, test_set, words_by_spaces
 from regard.running.text_scoring import score_text
 from regard.running.translator import BATCH, Translator
 from regard.running.writer import Writer
 
+# What scores a model that does not translate.
+SCORERS: dict[type, Callable[..., dict[str, Any]]] = {
+    Writer: score_text,
+    Filler: score_masked,
+    Classifier: score_labels,
+    Tagger: score_tags,
+}
 CHUNK = 1024  # pairs in memory at a time
 LOGITS = 50_000_000  # numbers in memory at a time
 BUCKETS = (5, 10, 15, 20, 30, 50)  # source words; what is longer stands in a last one
@@ -39,7 +53,7 @@ def score_folders(
     alignments: Path | None = None,
     precision: str = "float32",
 ) -> dict[str, Any]:
-    """Scores on the pairs or the text of these files, or on what each folder's run held out.
+    """Scores on the pairs, the text or the pictures and captions of these files, or on what each folder's run held out.
 
     With several folders or strategies (runs or samples with other seeds) the numbers are means, and `deviation` has
     their standard deviations. `alignments` is a file that gets the links of each pair.
@@ -49,10 +63,17 @@ def score_folders(
         raise DataError(f"{', '.join(map(str, folders))} held out different data; name the test data for all of them")
     for folder in folders:
         translator = load(folder, precision=precision)
-        if isinstance(translator, Writer):
+        if isinstance(translator, Captioner):
+            if gold or alignments:
+                raise ConfigError(f"{folder} captions pictures: no --gold or --alignments for it")
+            found += [score_pictures(translator, folder, paths, strategy, most=most) for strategy in strategies]
+            continue
+        if not isinstance(translator, Translator):
             if gold or alignments or any(strategies):
-                raise ConfigError(f"{folder} is a language model: no --beam, --seeds, --gold or --alignments for it")
-            found.append(score_text(translator, folder, paths, most=most))
+                raise ConfigError(f"{folder} does not translate: no --beam, --seeds, --gold or --alignments for it")
+            if type(translator) not in SCORERS:
+                raise ConfigError(f"{folder} is a {translator.kind}, which has no scores; wanted one with a head")
+            found.append(SCORERS[type(translator)](translator, folder, paths, most=most))
             continue
         for strategy in strategies:
             tests = test_set(folder, paths, strict=bool(gold or alignments), gold=gold, most=most)
@@ -65,12 +86,15 @@ def mean_of(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The mean of each number of several scores on one test set, and `deviation`, their standard deviations."""
     if len(several) == 1:
         return several[0]
-    numbers = [name for name, value in several[0].items() if isinstance(value, float)]
+    shared = [name for name in several[0] if all(name in one for one in several)]  # a tag may be found by one alone
+    numbers = [name for name in shared if isinstance(several[0][name], float)]
     means = {name: statistics.fmean(one[name] for one in several) for name in numbers}
     deviation = {name: statistics.stdev(one[name] for one in several) for name in numbers}
-    mean = {"runs": len(several), **several[0], **means, "deviation": deviation}
-    if "by_length" in mean:
-        mean["by_length"] = [mean_of(rows) for rows in zip(*(one["by_length"] for one in several), strict=True)]
+    alike = {name: value for name, value in several[0].items() if all(one.get(name) == value for one in several)}
+    mean = {"runs": len(several), **alike, **means, "deviation": deviation}
+    for name in ("by_length", "by_head"):
+        if name in several[0]:
+            mean[name] = [mean_of(rows) for rows in zip(*(one[name] for one in several), strict=True)]
     return mean
 
 

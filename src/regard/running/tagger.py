@@ -1,5 +1,6 @@
 """A tagger at work: texts in, a label for each word out, and the entities that the labels mark."""
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,6 +80,8 @@ class Tagger(Encoder):
         words: dict[int, tuple[int, int]] = {}
         for word, (start, stop) in zip(row.words, row.spans, strict=True):
             if word is not None:
+                while stop < len(text) and unicodedata.combining(text[stop]):  # an accent belongs to its letter
+                    stop += 1
                 words[word] = (words.get(word, (start, stop))[0], stop)
         return list(words.values())
 

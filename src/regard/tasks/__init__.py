@@ -1,5 +1,6 @@
 """What can be learned, one file a task: examples, batch, loss, prediction, score. A new task is one line here."""
 
+from regard.tasks.captioning import Captioning
 from regard.tasks.classification import Classification
 from regard.tasks.image_text import ImageText
 from regard.tasks.language_modeling import LanguageModeling
@@ -14,6 +15,7 @@ TASKS = {
     "masked": MaskedLanguage,
     "classification": Classification,
     "tagging": Tagging,
+    "captioning": Captioning,
     "image-text": ImageText,
     "picture-questions": PictureQuestions,
     "pointing": Pointing,

@@ -59,6 +59,6 @@ def score_logits(logits: Tensor, wanted: Tensor, labels: Sequence[str], metrics:
 
 
 def balancing_weights(counts: Sequence[int]) -> Tensor:
-    """A weight a class, so that each has the same sum, and the mean over all rows is 1."""
-    each = torch.tensor(counts, dtype=torch.float).clamp(min=1)
-    return each.sum() / (len(counts) * each)
+    """A weight a class, so that each that occurs has the same sum, and the mean over all rows is 1."""
+    each = torch.tensor(counts, dtype=torch.float)
+    return each.sum() / ((each > 0).sum() * each.clamp(min=1))

@@ -1,0 +1,210 @@
+"""What `regard run` does with a model that sees pictures: caption, find, answer, point. And pictures to try it on."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli.app import AsJson, app
+from regard.errors import InputError, PictureError
+from regard.files import encode_json, read_json, write_file
+from regard.printing import note, print_json
+
+if TYPE_CHECKING:
+    from regard.data.regions import PictureRegions
+    from regard.generation import Strategy
+    from regard.running.captioner import Captioner
+    from regard.running.image_text import Answerer, BesidePictures, Matcher, Pointer
+
+ENDINGS = {".png", ".jpg", ".jpeg"}
+SHOWN = 10  # of a ranking
+
+
+def is_seeing(runner: Any) -> bool:
+    from regard.running.captioner import Captioner
+    from regard.running.image_text import BesidePictures
+
+    return isinstance(runner, Captioner | BesidePictures)
+
+
+def see(
+    runner: Any,
+    inputs: Sequence[str],
+    *,
+    strategy: "Strategy | None",
+    find: str | None,
+    boxes: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a model on pictures: each input is a picture, a folder of them, or a text about the first."""
+    from regard.running.captioner import Captioner
+    from regard.running.image_text import Answerer, Matcher
+
+    if isinstance(runner, Captioner):
+        if find is not None or boxes is not None:
+            raise InputError("--find and --boxes are not for a captioner; leave them out")
+        _caption(runner, _pictures(inputs), strategy, output, as_json)
+        return
+    if output is not None:
+        raise InputError(f"-o {output}: only a captioner draws where it looked; leave it out")
+    known: dict[str, Any] = {} if boxes is None else read_json(boxes)
+    if isinstance(runner, Matcher) and find is not None:
+        _find(runner, find, _pictures(inputs), known, as_json)
+        return
+    if find is not None:
+        raise InputError("--find is for a vilbert that matches texts and pictures; leave it out")
+    if len(inputs) < 2:
+        raise InputError('wanted a picture and a text about it: regard run MODEL picture.png "a text"')
+    picture = _seen(runner, Path(inputs[0]), known)
+    if isinstance(runner, Matcher):
+        _rank_texts(runner, picture, list(inputs[1:]), as_json)
+    elif isinstance(runner, Answerer):
+        _answer(runner, picture, list(inputs[1:]), as_json)
+    else:
+        _point(runner, picture, list(inputs[1:]), as_json)
+
+
+def _pictures(inputs: Sequence[str]) -> list[Path]:
+    """The pictures that are named, and those of the folders that are."""
+    found: list[Path] = []
+    for one in map(Path, inputs):
+        if one.is_dir():
+            inside = sorted(path for path in one.iterdir() if path.suffix.lower() in ENDINGS)
+            if not inside:
+                raise InputError(f"{one} has no picture; wanted .png or .jpg files")
+            found += inside
+        elif one.is_file():
+            found.append(one)
+        else:
+            raise InputError(f"there is no picture {one}")
+    return found
+
+
+def _caption(
+    runner: "Captioner", pictures: list[Path], strategy: "Strategy | None", output: Path | None, as_json: bool
+) -> None:
+    if output is not None:
+        from regard.inspection.looks import check_look, save_look
+
+        check_look(output)
+        if len(pictures) != 1:
+            raise InputError(f"-o {output} shows one picture, got {len(pictures)}; give one")
+    for path in pictures:
+        try:
+            found = runner.run(path, strategy)
+        except PictureError as error:
+            if len(pictures) == 1:
+                raise
+            note(f"left out: {error}")
+            continue
+        if as_json:
+            print_json({"picture": str(path), "caption": found.text, "score": found.score, "words": found.words})
+        else:
+            print(found.text if len(pictures) == 1 else f"{path}\t{found.text}")
+        if output is not None:
+            save_look(output, found.pixels, found.words, found.looks)
+            note(f"wrote {output}")
+
+
+def _seen(runner: "BesidePictures", path: Path, boxes: dict[str, Any]) -> "PictureRegions":
+    if not path.is_file():
+        raise InputError(f"there is no picture {path}; the first INPUT is one, the others are texts")
+    if not runner.model.config.seeing.cells and path.name not in boxes:
+        raise InputError(
+            f"this model looks at boxes: --boxes FILE.json with {{{path.name!r}: [[left, top, right, bottom], …]}}; "
+            "or train one with model.seeing.cells=8"
+        )
+    return runner.see(path, boxes.get(path.name))
+
+
+def _find(runner: "Matcher", text: str, paths: list[Path], boxes: dict[str, Any], as_json: bool) -> None:
+    seen: list[tuple[Path, Any]] = []
+    for path in paths:
+        try:
+            seen.append((path, _seen(runner, path, boxes)))
+        except PictureError as error:
+            note(f"left out: {error}")
+    if not seen:
+        raise InputError("no picture could be read")
+    for one in runner.rank_pictures(text, [picture for _, picture in seen])[:SHOWN]:
+        _show_ranked(str(seen[one.number][0]), one, "picture", as_json)
+
+
+def _rank_texts(runner: "Matcher", picture: "PictureRegions", texts: list[str], as_json: bool) -> None:
+    for one in runner.rank_texts(picture, texts)[:SHOWN]:
+        _show_ranked(texts[one.number], one, "text", as_json)
+
+
+def _show_ranked(name: str, one: Any, what: str, as_json: bool) -> None:
+    if as_json:
+        print_json({what: name, "score": one.score, "probability": one.probability})
+    else:
+        print(f"{one.probability:6.1%}  {name}")
+
+
+def _answer(runner: "Answerer", picture: "PictureRegions", questions: list[str], as_json: bool) -> None:
+    for found in runner.run_all(questions, [picture] * len(questions)):
+        if as_json:
+            likely = dict(list(found.probabilities.items())[:SHOWN])
+            print_json({"question": found.question, "answer": found.answer, "probabilities": likely})
+        else:
+            print(f"{found.answer}  ({found.probability:.1%})")
+
+
+def _point(runner: "Pointer", picture: "PictureRegions", phrases: list[str], as_json: bool) -> None:
+    for found in runner.run_all(phrases, [picture] * len(phrases)):
+        if as_json:
+            print_json({"phrase": found.phrase, "box": list(found.box), "probability": found.probability})
+        else:
+            left, top, right, bottom = found.box
+            where = f"from {left:.0%} to {right:.0%} across, {top:.0%} to {bottom:.0%} down"
+            print(f"{found.phrase}: {where}  ({found.probability:.1%})")
+
+
+@app.command()
+def scenes(
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to fill.")],
+    count: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 16,
+    part: Annotated[
+        str, typer.Option(help="training, or heldout: pairs of things no model was trained on.")
+    ] = "heldout",
+    seed: Annotated[int, typer.Option(min=0, help="Another seed, other scenes.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Draw scenes of the built-in world: pictures with captions, boxes, questions and answers.
+
+    OUT gets scene-0.png and so on, captions.jsonl, boxes.json for `regard run --boxes`, and questions.jsonl.
+
+    Example: `regard scenes scenes/ --count 16`
+    """
+    import io
+
+    from PIL import Image
+
+    from regard.worlds.scene_captions import captions
+    from regard.worlds.scene_questions import questions
+    from regard.worlds.scenes import Scenes
+
+    world = Scenes(seed, part)  # type: ignore[arg-type]
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise InputError(f"{output} is there and not empty; give a folder that is not there yet")
+    output.mkdir(parents=True, exist_ok=True)
+    boxes, told, asked = {}, [], []
+    for number in range(count):
+        scene, name = world[number], f"scene-{number}.png"
+        stream = io.BytesIO()
+        Image.fromarray(scene.pixels()).save(stream, "PNG")
+        write_file(output / name, stream.getvalue())
+        boxes[name] = [list(thing.box) for thing in scene.things]
+        told.append({"image": name, "captions": [" ".join(one.words) for one in captions(scene, 5)]})
+        asked += [{"image": name, "question": one.text, "answer": one.answer} for one in questions(scene, 4)]
+    write_file(output / "boxes.json", encode_json(boxes))
+    write_file(output / "captions.jsonl", "".join(json.dumps(one) + "\n" for one in told).encode())
+    write_file(output / "questions.jsonl", "".join(json.dumps(one) + "\n" for one in asked).encode())
+    if as_json:
+        print_json({"folder": str(output), "scenes": count})
+    else:
+        print(f"{output}: {count} scenes with captions, boxes and questions")

@@ -1,0 +1,184 @@
+"""What `regard run` does with a model that reads: fill in words, classify, tag, embed."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import ConfigError, InputError
+from regard.printing import note, print_json
+
+if TYPE_CHECKING:
+    from regard.running.classifier import Classifier
+    from regard.running.encoder import Encoder
+    from regard.running.filler import Filler
+    from regard.running.tagger import Tagger
+
+BAR = 24  # signs of a probability of 1
+NEIGHBORS = 3
+
+
+def read(
+    runner: "Encoder",
+    texts: list[str],
+    *,
+    embed: bool,
+    second: str | None,
+    count: int | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a reader on texts: its own task, or with `embed` (and without a head) their vectors."""
+    from regard.running.classifier import Classifier
+    from regard.running.filler import Filler
+    from regard.running.tagger import Tagger
+
+    blank = sum(not text.strip() for text in texts)
+    texts = [text for text in texts if text.strip()]
+    if not texts:
+        raise InputError("no text has words; wanted one at least")
+    if embed or not isinstance(runner, Filler | Classifier | Tagger):
+        if second is not None:
+            raise ConfigError("--second is for pairs; give both texts to be embedded as INPUT")
+        _embed(runner, texts, output, as_json)
+        _tell_blank(blank)
+        return
+    if output is not None:
+        raise ConfigError(f"-o {output} draws a map of texts; add --embed")
+    if count is not None and not isinstance(runner, Filler):
+        raise ConfigError(f"--guesses {count} is for a model that fills in words; leave it out")
+    if isinstance(runner, Filler):
+        _fill(runner, texts, second, count, as_json)
+    elif isinstance(runner, Classifier):
+        _classify(runner, texts, second, as_json)
+    else:
+        if second is not None:
+            raise ConfigError("--second is for pairs, and a tagger reads one text at a time; leave it out")
+        _tag(runner, texts, as_json)
+    if runner.cut:
+        note(f"{runner.cut} of {len(texts)} texts were longer than {runner.longest} pieces: their ends were not read")
+    _tell_blank(blank)
+
+
+def _tell_blank(count: int) -> None:
+    if count:
+        note(f"{count} blank texts left out")
+
+
+def _fill(runner: "Filler", texts: list[str], second: str | None, count: int | None, as_json: bool) -> None:
+    if second is not None:
+        for text in texts:
+            share = runner.follows(text, second)
+            if as_json:
+                print_json({"text": text, "second": second, "follows": share})
+            else:
+                print(f"{share:.1%} likely that it follows: {text} | {second}")
+        return
+    from regard.running.filler import GUESSES
+
+    for found in runner.fill(texts, count or GUESSES):
+        if as_json:
+            places = [[{"piece": one.piece, "probability": one.probability} for one in place] for place in found.places]
+            print_json({"text": found.source, "filled": found.text, "places": places})
+            continue
+        print(found.text)
+        for number, place in enumerate(found.places, 1):
+            if len(found.places) > 1:
+                print(f"  place {number}")
+            for guess in place:
+                _bar(guess.piece, guess.probability)
+
+
+def _classify(runner: "Classifier", texts: list[str], second: str | None, as_json: bool) -> None:
+    firsts, seconds = _pairs(texts, second)
+    for found in runner.run_all(firsts, seconds):
+        if as_json:
+            pair = {} if found.second is None else {"second": found.second}
+            judged = {"label": found.label, "probabilities": found.probabilities} if found.label else {}
+            print_json({"text": found.text, **pair, **judged, "score": found.score})
+        elif found.label is None:
+            print(f"{found.score:.3f}" + (f"  {found.text}" if len(texts) > 1 else ""))
+        elif len(texts) == 1:
+            print(found.label)
+            for label, share in list(found.probabilities.items())[:10]:
+                _bar(label, share)
+        else:
+            print(f"{found.label}\t{found.score:.3f}\t{found.text}")
+
+
+def _pairs(texts: list[str], second: str | None) -> tuple[list[str], list[str] | None]:
+    """A text with a tab in it is a pair."""
+    if second is not None:
+        return texts, [second] * len(texts)
+    split = [text.partition("\t") for text in texts]
+    if not any(tab for _, tab, _ in split):
+        return texts, None
+    for number, (first, tab, other) in enumerate(split, 1):
+        if not (tab and first.strip() and other.strip()):
+            raise InputError(f"text {number} is no pair, others are; wanted two texts with a tab between them in each")
+    return [first for first, _, _ in split], [other for _, _, other in split]
+
+
+def _tag(runner: "Tagger", texts: list[str], as_json: bool) -> None:
+    for found in runner.run_all(texts):
+        if as_json:
+            words = [{"word": one.text, "label": one.label, "probability": one.probability} for one in found.words]
+            named = [{"text": one.text, "type": one.type} for one in found.entities]
+            print_json({"text": found.text, "words": words, "entities": named})
+            continue
+        width = max((len(word.text) for word in found.words), default=0) + 2
+        for word in found.words:
+            print(f"{word.text:<{width}}{word.label:<12}{word.probability:.3f}")
+        for entity in found.entities:
+            print(f"{entity.type}: {entity.text}")
+
+
+def _embed(runner: "Encoder", texts: list[str], output: Path | None, as_json: bool) -> None:
+    import numpy as np
+
+    if output is not None:
+        from regard.inspection.map import check_map
+
+        check_map(output)
+        if len(texts) < 3:
+            raise InputError(f"a map of {len(texts)} texts shows nothing; give three at least")
+    vectors = runner.embed(texts)
+    if runner.cut:
+        note(f"{runner.cut} of {len(texts)} texts were longer than {runner.longest} pieces: their ends were not read")
+    if as_json:
+        for text, vector in zip(texts, vectors, strict=True):
+            print(
+                json.dumps({"text": text, "vector": [round(float(value), 7) for value in vector]}, ensure_ascii=False)
+            )
+    else:
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        cosines = (vectors / lengths) @ (vectors / lengths).T
+        distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=-1) if len(texts) <= 2000 else None
+        _show_near(texts, vectors, cosines, distances)
+    if output is not None:
+        from regard.inspection.map import pca, save_map
+
+        save_map(output, [_short(text) for text in texts], pca(vectors), title="texts by their vectors")
+        note(f"wrote {output}")
+
+
+def _show_near(texts: list[str], vectors: Any, cosines: Any, distances: Any) -> None:
+    """For each text the nearest others, with cosine and euclidean distance; of one text its vector."""
+    if len(texts) == 1:
+        print(" ".join(f"{value:.4f}" for value in vectors[0]))
+        return
+    for number, text in enumerate(texts):
+        print(text)
+        near = [other for other in (-cosines[number]).argsort().tolist() if other != number]
+        for other in near[: NEIGHBORS if len(texts) > 2 else 1]:
+            apart = "" if distances is None else f"   distance {distances[number, other]:.3f}"
+            print(f"  cosine {cosines[number, other]:+.3f}{apart}   {texts[other]}")
+        if len(texts) == 2:
+            return
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "…"
+
+
+def _bar(name: str, share: float) -> None:
+    print(f"  {share:6.1%}  {name:<16}{'█' * round(BAR * share)}".rstrip())

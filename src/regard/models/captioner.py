@@ -1,0 +1,345 @@
+"""The image captioner that looks where it speaks of.
+
+Xu et al. 2015, "Show, Attend and Tell". An encoder makes a grid of vectors of the picture, one a cell; a decoder
+writes the caption word by word and looks at the grid before each word. It differs from the RNN translator and the
+Transformer in what is read: a picture has no words, so the memory is its cells, as many for every picture.
+
+Two decoders on the same grid:
+
+    lstm          the paper's. The weights are a_t = softmax of score(s_{t-1}, h_i), additive; the context z_t = β_t Σ
+                  a_ti h_i, where the gate β_t = σ(f(s_{t-1})) says how much the picture matters for this word; the
+                  first states come from the mean of the grid; a word is chosen by E y_{t-1} + L_h s_t + L_z z_t (eq. 7)
+    transformer   masked self-attention over the words, cross-attention to the grid (pre-norm)
+
+and two encoders, convolutions and patches (see layers/image_encoder.py). `look` gives logits and weights of one pass,
+for training that asks the weights of every cell to add up to one over the words (eq. 14).
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from regard.errors import ConfigError
+from regard.layers.attention import Additive, KeysValues, MultiHeadAttention, attend_written_out
+from regard.layers.beams import moved_sentences
+from regard.layers.cache import Cache
+from regard.layers.embeddings import Embedding
+from regard.layers.feed_forward import FeedForward
+from regard.layers.image_encoder import ConvolutionEncoder, PatchEncoder
+from regard.layers.linear import Linear
+from regard.layers.positions import SinusoidalPositions
+from regard.layers.recurrent import LSTM, shown
+from regard.layers.tap import Tap
+from regard.models.symbols import Writer, heads_fit
+
+
+class CaptionerConfig(Writer):
+    """What a captioner is made of."""
+
+    vocabulary: int = Field(4_000, ge=4, description="ids the table has; a new tokenizer is trained to this size")
+    side: int = Field(64, ge=4, description="pixels of a picture's side; pictures are brought to it")
+    cell: int = Field(8, ge=2, description="pixels of a grid cell's side: P = (side / cell)²")
+    encoder: Literal["cnn", "patches"] = Field("cnn", description="how the grid is made")
+    blocks: int = Field(1, ge=1, description="of the encoder: a halving, of convolutions; in all, of patches")
+    decoder: Literal["lstm", "transformer"] = Field("lstm", description="what writes")
+    layers: int = Field(1, ge=1, description="of the decoder; of LSTMs the first one looks")
+    width: int = Field(128, ge=2, description="D, the length of every cell's and word's vector")
+    heads: int = Field(4, ge=1, description="H, attentions side by side, of patches and of the Transformer")
+    feed_forward: int = Field(256, ge=1, description="inner width of the feed-forward network, where there is one")
+    dropout: float = Field(0.0, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        heads_fit(self.width, self.heads)
+        if self.side % self.cell:
+            raise ConfigError(
+                f"model.side={self.side} does not divide into cells of model.cell={self.cell} pixels; "
+                f"try model.side={self.side - self.side % self.cell or self.cell}"
+            )
+        if self.encoder == "cnn" and self.cell & (self.cell - 1):
+            raise ConfigError(f"model.cell={self.cell}: convolutions halve a picture; wanted 2, 4, 8, 16 or so")
+        if self.encoder == "cnn" and self.width % (self.cell // 2):
+            raise ConfigError(
+                f"model.width={self.width} is no multiple of {self.cell // 2}: the channels double at each halving but "
+                f"the first; try model.width={self.width + -self.width % (self.cell // 2)}"
+            )
+        return self
+
+    @property
+    def grid(self) -> int:
+        """Cells of a side."""
+        return self.side // self.cell
+
+    @property
+    def cells(self) -> int:
+        """P."""
+        return self.grid**2
+
+
+class Looked(NamedTuple):
+    """What one pass gives where the weights are wanted too."""
+
+    logits: Tensor  # (B, T, V)
+    weights: Tensor  # (B, H, T, P), the heads of all layers side by side
+
+
+class Captioner(nn.Module):
+    """`model(pixels, target)` gives logits (B, T, V): at each place, for the token that comes next."""
+
+    def __init__(self, config: CaptionerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder: ConvolutionEncoder | PatchEncoder
+        if config.encoder == "cnn":
+            self.encoder = ConvolutionEncoder(
+                side=config.side, cell=config.cell, width=config.width, blocks=config.blocks
+            )
+        else:
+            self.encoder = PatchEncoder(
+                side=config.side,
+                cell=config.cell,
+                width=config.width,
+                heads=config.heads,
+                blocks=config.blocks,
+                feed_forward=config.feed_forward,
+                dropout=config.dropout,
+            )
+        self.decoder: LSTMDecoder | TransformerDecoder = DECODERS[config.decoder](config)
+
+    def forward(self, pixels: Tensor, target: Tensor) -> Tensor:
+        """Logits (B, T, V) for pixels (B, 3, side, side) and the caption so far (B, T), begin symbol first.
+
+        Rows are padded at the end.
+        """
+        return self.decoder(target, self.start(pixels))
+
+    def look(self, pixels: Tensor, target: Tensor) -> Looked:
+        """The same, and where it looked: gradients go through both."""
+        weights: list[Tensor] = []
+        logits = self.decoder(target, self.start(pixels), weights)
+        return Looked(logits, torch.cat(weights, dim=1))
+
+    def start(self, pixels: Tensor) -> "LSTMState | TransformerState":
+        """See the picture once; what `step` needs from then on."""
+        side = self.config.side
+        assert pixels.shape[1:] == (3, side, side), f"pixels {tuple(pixels.shape)}, wanted (B, 3, {side}, {side})"
+        first = torch.full((len(pixels),), self.config.symbols.begin, device=pixels.device)
+        return self.decoder.begin(self.encoder(pixels), first)
+
+    def step(
+        self, tokens: Tensor, state: "LSTMState | TransformerState"
+    ) -> tuple[Tensor, "LSTMState | TransformerState"]:
+        """Logits (B, V) for what follows one more token (B,) in every row."""
+        return self.decoder.step(tokens, state), state  # type: ignore[arg-type]
+
+    @property
+    def alignment_taps(self) -> list[str]:
+        """The taps that tell which cells a word comes from, all that look at the grid: (B, H, T, P) each."""
+        return [f"decoder.{path}" for path in self.decoder.looking]
+
+    @property
+    def words_table(self) -> Tensor:
+        """The matrix (V, D) that words are looked up in."""
+        return self.decoder.embedding.weight
+
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """The repeated parts, for whoever compiles, shards or recomputes them from outside."""
+        return [*self.encoder.blocks, *self.decoder.blocks]
+
+
+# ------------------------------------------------ the paper's decoder
+
+
+@dataclass
+class LSTMState:
+    """What decoding carries. Rows may be several to a picture (beams); keys and values are kept once a picture."""
+
+    first: Tensor  # (B,) the tokens to step first
+    states: list[Tensor]  # (B, 2, D) of each layer: what it shows, what it keeps
+    key: Tensor  # (pictures, 1, P, D)
+    value: Tensor  # (pictures, 1, P, D)
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i becomes what row rows[i] was; rows (pictures, beams) says that each line shares a picture."""
+        moved = moved_sentences(rows, len(self.first), len(self.key))
+        if moved is not None:
+            self.key, self.value = self.key[moved], self.value[moved]
+        rows = rows.flatten()
+        self.first = self.first[rows]
+        self.states = [state[rows] for state in self.states]
+
+
+class LSTMDecoder(nn.Module):
+    """An LSTM that looks at the grid before each word. With several layers the others stand on the one that looks."""
+
+    looking = ("weights",)
+
+    def __init__(self, config: CaptionerConfig) -> None:
+        super().__init__()
+        width, padding = config.width, config.symbols.padding
+        self.embedding = Embedding(config.vocabulary, width, padding=padding)
+        self.begins = nn.ModuleList(Linear(width, 2 * width) for _ in range(config.layers))
+        self.query = Linear(width, width)
+        self.key = Linear(width, width, bias=False)
+        self.similarity = Additive(width)
+        self.gate = Linear(width, 1)
+        self.context = Linear(width, LSTM.gates * width, bias=False)
+        self.cells = nn.ModuleList(LSTM(width, width) for _ in range(config.layers))
+        self.output_state = Linear(width, width)
+        self.output_context = Linear(width, width, bias=False)
+        self.output = Embedding(config.vocabulary, width, padding=padding)
+        self.dropout = nn.Dropout(config.dropout)
+        self.weights = Tap()
+        self.states = Tap()
+
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """None that is run as a whole: each step waits for the one before it."""
+        return []
+
+    def begin(self, grid: Tensor, first: Tensor) -> LSTMState:
+        """Before the first word: s₀ from the mean of the grid (B, P, D), and the keys U h_i, the same at every step."""
+        mean = grid.mean(1)
+        states = [begin(mean).tanh().unflatten(-1, (2, -1)) for begin in self.begins]
+        return LSTMState(first, states, self.key(grid)[:, None], grid[:, None])
+
+    def forward(self, target: Tensor, state: LSTMState, seen: list[Tensor] | None = None) -> Tensor:
+        """Logits (B, T, V) behind each token of the target (B, T); the weights go to `seen`. Moves the state on."""
+        words = self.dropout(self.embedding(target))
+        first: LSTM = self.cells[0]  # type: ignore[assignment]
+        given = first.input(words.transpose(0, 1))  # (T, B, 4 D)
+        states, contexts, weights = [state.states[0]], [], []
+        for word in given:
+            context, looked = self._look(shown(states[-1]), state)
+            states.append(first.step(word + self.context(context), states[-1]))
+            contexts.append(context)
+            weights.append(looked)
+        layer = torch.stack(states[1:])  # (T, B, 2, D)
+        ends = [layer[-1]]
+        for cell, begin in zip(self.cells[1:], state.states[1:], strict=True):
+            layer = cell.run(cell.input(shown(layer)), begin)  # type: ignore[operator]
+            ends.append(layer[-1])
+        state.states = ends
+        if seen is not None:
+            seen.append(torch.cat(weights, dim=2))
+        deep = words + self.output_state(self.states(shown(layer).transpose(0, 1)))
+        deep = deep + self.output_context(torch.stack(contexts, dim=1))
+        return self.output.logits(self.dropout(deep))
+
+    def step(self, tokens: Tensor, state: LSTMState) -> Tensor:
+        """Logits (B, V) behind one more token (B,)."""
+        return self(tokens[:, None], state)[:, 0]
+
+    def _look(self, before: Tensor, state: LSTMState) -> tuple[Tensor, Tensor]:
+        """z_t (B, D) for the states s_{t-1} (B, D), and the weights (pictures, 1, beams, P)."""
+        query = self.query(before).view(len(state.key), 1, -1, before.shape[-1])
+        steps = attend_written_out(query, state.key, state.value, similarity=self.similarity, tap=self.weights)
+        return self.gate(before).sigmoid() * steps.output.flatten(0, 2), steps.weights
+
+
+# ------------------------------------------------ the Transformer's
+
+
+@dataclass
+class TransformerState:
+    """What decoding carries: the grid's keys and values, once a picture, and the cache of what was written."""
+
+    first: Tensor  # (B,) the tokens to step first
+    memory: list[KeysValues]  # of each block
+    caches: list[Cache]  # of each block
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i becomes what row rows[i] was; rows (pictures, beams) says that each line shares a picture."""
+        moved = moved_sentences(rows, len(self.first), len(self.memory[0].key))
+        if moved is not None:
+            self.memory = [KeysValues(key[moved], value[moved]) for key, value in self.memory]
+        rows = rows.flatten()
+        self.first = self.first[rows]
+        for cache in self.caches:
+            cache.reorder(rows)
+
+
+class TransformerDecoder(nn.Module):
+    """Each block looks back at what is written, then at the grid."""
+
+    def __init__(self, config: CaptionerConfig) -> None:
+        super().__init__()
+        self.embedding = Embedding(config.vocabulary, config.width, padding=config.symbols.padding)
+        self.positions = SinusoidalPositions(64, config.width)
+        self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.width)
+        self.dropout = nn.Dropout(config.dropout)
+
+    @property
+    def looking(self) -> list[str]:
+        return [f"blocks.{number}.memory_attention.weights" for number in range(len(self.blocks))]
+
+    def begin(self, grid: Tensor, first: Tensor) -> TransformerState:
+        """Before the first word: the grid (B, P, D) as each block sees it, projected once a picture."""
+        memory = [block.memory_attention.remember(grid) for block in self.blocks]  # type: ignore[union-attr, operator]
+        return TransformerState(first, memory, [Cache() for _ in self.blocks])
+
+    def forward(self, target: Tensor, state: TransformerState, seen: list[Tensor] | None = None) -> Tensor:
+        """Logits (B, T, V) behind each token of the target (B, T), all at once; the weights go to `seen`."""
+        words = self._embed(target, 0)
+        for block, memory in zip(self.blocks, state.memory, strict=True):
+            words = block(words, memory, seen=seen)
+        return self.embedding.logits(self.norm(words))
+
+    def step(self, tokens: Tensor, state: TransformerState) -> Tensor:
+        """Logits (B, V) behind one more token (B,); the caches grow."""
+        words = self._embed(tokens[:, None], state.caches[0].length)
+        for block, memory, cache in zip(self.blocks, state.memory, state.caches, strict=True):
+            words = block(words, memory, cache)
+        return self.embedding.logits(self.norm(words[:, 0]))
+
+    def _embed(self, target: Tensor, start: int) -> Tensor:
+        return self.dropout(self.embedding(target) + self.positions(start, start + target.shape[1]))
+
+
+class DecoderBlock(nn.Module):
+    """Masked self-attention, cross-attention to the grid, feed-forward, each behind its norm."""
+
+    def __init__(self, config: CaptionerConfig) -> None:
+        super().__init__()
+        self.norm_attention = nn.LayerNorm(config.width)
+        self.attention = MultiHeadAttention(config.width, config.heads)
+        self.norm_memory_attention = nn.LayerNorm(config.width)
+        self.memory_attention = MultiHeadAttention(config.width, config.heads)
+        self.norm_feed_forward = nn.LayerNorm(config.width)
+        self.feed_forward = FeedForward(config.width, config.feed_forward)
+        self.dropout = nn.Dropout(config.dropout)
+        self.words = Tap()
+
+    def forward(
+        self, words: Tensor, memory: KeysValues, cache: Cache | None = None, seen: list[Tensor] | None = None
+    ) -> Tensor:
+        words = words + self.dropout(self._look_back(self.norm_attention(words), cache))
+        words = words + self.dropout(self._look_at(self.norm_memory_attention(words), memory, seen))
+        words = words + self.dropout(self.feed_forward(self.norm_feed_forward(words)))
+        return self.words(words)
+
+    def _look_back(self, words: Tensor, cache: Cache | None) -> Tensor:
+        written = self.attention.remember(words)
+        if cache is not None:
+            written = cache.append(written)
+        return self.attention.look(words, written, causal=True)
+
+    def _look_at(self, words: Tensor, memory: KeysValues, seen: list[Tensor] | None) -> Tensor:
+        # Beams share their picture's memory: (B * beams, 1, D) queries become (B, beams, D).
+        shared = words.reshape(len(memory.key), -1, words.shape[-1])
+        if seen is None:
+            return self.memory_attention.look(shared, memory).reshape(words.shape)
+        found, weights = self.memory_attention.look_and_show(shared, memory)
+        seen.append(weights)
+        return found.reshape(words.shape)
+
+
+DECODERS: dict[str, type[LSTMDecoder] | type[TransformerDecoder]] = {
+    "lstm": LSTMDecoder,
+    "transformer": TransformerDecoder,
+}

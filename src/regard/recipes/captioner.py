@@ -1,0 +1,66 @@
+"""A captioner that looks where it speaks of: on drawn scenes, or on your own pictures and captions.
+
+    regard train captioner -o runs/captioner                                        drawn scenes, an LSTM that looks
+    regard train captioner model.decoder=transformer model.layers=2 -o runs/c2      the same with a Transformer
+    regard train captioner photos/ captions.jsonl -o runs/mine                      your own
+
+The captions of your pictures are a file: .jsonl, .tsv, .csv, Flickr8k's and Flickr30k's own, or COCO's .json.
+"""
+
+from regard.data.captioned import CaptionDataConfig
+from regard.models.captioner import CaptionerConfig
+from regard.recipes.pictures import EXAMPLE, WITHOUT_DATA, prepare
+from regard.recipes.run import Given, Recipe, Run
+from regard.tasks.captioning import CaptioningConfig
+from regard.training.loop import TrainingConfig
+
+
+def settings(given: Given) -> Run:
+    return on_pictures() if given.paths else on_scenes()
+
+
+def on_scenes() -> Run:
+    """Ten minutes on two cores."""
+    return Run(
+        model=CaptionerConfig(vocabulary=320, width=128, heads=4, feed_forward=256),
+        task=CaptioningConfig(),
+        # Whole words, so that each has a look of its own.
+        data=CaptionDataConfig(whole_words=60),
+        training=TrainingConfig(
+            steps=2500,
+            minutes=10,
+            batch_tokens=64 * (64 + 27),
+            optimizer="muon",
+            learning_rate=8e-3,
+            warmup=50,
+            schedule="linear",
+            evaluate_every=500,
+            checkpoint_every=500,
+        ),
+    )
+
+
+def on_pictures() -> Run:
+    """Some thousands of photographs, such as Flickr8k, on a laptop."""
+    return Run(
+        model=CaptionerConfig(
+            vocabulary=4000, side=128, cell=16, width=256, heads=4, blocks=1, feed_forward=512, dropout=0.3
+        ),
+        task=CaptioningConfig(doubly_stochastic=0.1),
+        data=CaptionDataConfig(whole_words=2500),
+        training=TrainingConfig(
+            steps=6000,
+            minutes=60,
+            batch_tokens=4096,
+            optimizer="muon",
+            learning_rate=3e-3,
+            warmup=100,
+            schedule="linear",
+            evaluate_every=500,
+            checkpoint_every=500,
+            patience=6,
+        ),
+    )
+
+
+RECIPE = Recipe("captioner", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA)

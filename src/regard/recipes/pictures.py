@@ -1,0 +1,108 @@
+"""Pictures with captions made ready for a captioner: drawn scenes, or the user's own, prepared in the cache."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from regard.data.captioned import CaptionDataConfig, CaptionedPart, CaptionedPictures, Closing, captioned_split
+from regard.data.captions import Captioned
+from regard.data.pairs import BadLines
+from regard.data.prepared import prepared_pictures
+from regard.errors import DataError
+from regard.files import write_file
+from regard.images.decoding import read_picture
+from regard.images.preparing import prepare as prepared
+from regard.models.captioner import CaptionerConfig
+from regard.models.symbols import Symbols
+from regard.recipes.run import Given, Prepared, Run
+from regard.tasks.captioned_scenes import CaptionedScenes
+from regard.tasks.captioning import Captioning
+from regard.text.tokenizer import Tokenizer
+from regard.worlds.scene_captions import captions
+from regard.worlds.scenes import Scenes
+
+EXAMPLE = "picture.png"
+WITHOUT_DATA = "the built-in world of drawn scenes"
+SAMPLE = 1_000  # scenes that a tokenizer is made of: their words are few and soon all seen
+
+
+def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
+    """The captioning task on the user's folder and file, or on drawn scenes when there are none."""
+    config: CaptionerConfig = run.model  # type: ignore[assignment]
+    settings: CaptionDataConfig = run.data  # type: ignore[assignment]
+    if not given.paths:
+        texts = _of_scenes(config, settings)
+        tokenizer = _tokenizer(texts, config, settings, tokenizer_file)
+        data: CaptionedScenes | CaptionedPictures = CaptionedScenes(
+            tokenizer, side=config.side, cells=config.cells, heldout=settings.heldout, several=settings.captions
+        )
+        notes = [f"scenes are drawn as they are needed, {settings.heldout:,} others are held out"]
+    else:
+        corpus = PictureCorpus(given.paths, settings)
+        texts = (text for one in corpus.training for text in one.captions)
+        tokenizer = _tokenizer(texts, config, settings, tokenizer_file)
+        data, notes = corpus.prepared(tokenizer, config)
+        if tokenizer.size < config.vocabulary:
+            notes.append(f"the captions have words for a vocabulary of {tokenizer.size:,}, not {config.vocabulary:,}")
+    symbols = Symbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end)
+    model = config.fitted(vocabulary=tokenizer.size, symbols=symbols, longest=settings.longest)
+    return Prepared(Captioning(tokenizer, run.task, data), model, notes)  # type: ignore[arg-type]
+
+
+def _of_scenes(config: CaptionerConfig, settings: CaptionDataConfig) -> Iterator[str]:
+    scenes = Scenes(side=config.side)
+    return (" ".join(one.words) for number in range(SAMPLE) for one in captions(scenes[number], settings.captions))
+
+
+def _tokenizer(
+    texts: Iterator[str], config: CaptionerConfig, settings: CaptionDataConfig, tokenizer_file: Path
+) -> Tokenizer:
+    """The one that the run has kept, or a new one, kept from now on."""
+    if tokenizer_file.exists():
+        return Tokenizer.load(tokenizer_file)
+    tokenizer = Tokenizer.train(texts, config.vocabulary, settings.whole_words)
+    tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
+    write_file(tokenizer_file, tokenizer.to_json().encode())
+    return tokenizer
+
+
+class PictureCorpus:
+    """The user's pictures and captions; a picture is on one side of the split with all its captions."""
+
+    def __init__(self, paths: Sequence[Path], settings: CaptionDataConfig) -> None:
+        self.settings = settings
+        self.bad = BadLines()
+        self.training, self.heldout = captioned_split(paths, settings, self.bad)
+
+    def prepared(self, tokenizer: Tokenizer, config: CaptionerConfig) -> tuple[CaptionedPictures, list[str]]:
+        """All pictures as pixels of the model's side; those that cannot be read are errors, or left out and named."""
+        training, heldout = (self._part(part, tokenizer, config.side) for part in (self.training, self.heldout))
+        closing = Closing(tokenizer.begin, tokenizer.end, tokenizer.padding)
+        notes = [
+            *self.bad.summary(),
+            f"{len(training.pictures):,} pictures with {len(training):,} captions to train on, "
+            f"{len(heldout.pictures):,} held out",
+        ]
+        return CaptionedPictures(training, heldout, closing, config.cells), notes
+
+    def _part(self, part: Sequence[Captioned], tokenizer: Tokenizer, side: int) -> CaptionedPart:
+        before = self.bad.count
+        pictures = prepared_pictures(
+            [one.picture for one in part],
+            lambda path: pixels_of(path, side),
+            side=side,
+            settings={"crop": "center"},
+            report=self.bad,
+        )
+        if self.settings.on_error == "stop" and self.bad.count > before:
+            place, reason = next(iter(pictures.bad.items()))
+            raise DataError(f"{part[place].picture}: {reason}; mend it, or data.on_error=skip to leave such ones out")
+        kept = [part[place].captions for place in pictures.places.tolist()]
+        ids = iter(tokenizer.encode_all([text for several in kept for text in several]))
+        return CaptionedPart(pictures, kept, [[next(ids) for _ in several] for several in kept])
+
+
+def pixels_of(path: Path, side: int) -> np.ndarray:
+    """A picture as a model of this side sees it: the largest square in its middle."""
+    return prepared(read_picture(path), side)

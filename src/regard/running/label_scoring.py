@@ -1,0 +1,178 @@
+"""Score classifiers and taggers: on the user's files, on a folder of GLUE, or on what a run held out."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.data.columns import Columns
+from regard.data.conll import Tagged, read_tagged
+from regard.data.glue import GlueTask, task_of
+from regard.data.labeled import Labeled, read_labeled
+from regard.data.labeled_corpus import (
+    GlueDataConfig,
+    LabeledDataConfig,
+    check_labels,
+    check_scores,
+    read_corpus,
+    read_glue_corpus,
+    read_glue_heldout,
+)
+from regard.data.pairs import BadLines
+from regard.data.tagged_corpus import TaggedDataConfig, check_tags, read_tagged_corpus
+from regard.errors import DataError
+from regard.metrics.classification import confusion
+from regard.metrics.tagging import tag_scores
+from regard.running.classifier import Classifier
+from regard.running.run_settings import RunSettings, held_out_of, settings_of
+from regard.running.tagger import Tagger
+from regard.tasks.classification import score_logits
+
+WORST = 5  # errors shown
+
+
+def score_labels(
+    classifier: Classifier, folder: Path, paths: Sequence[Path], *, most: int | None = None
+) -> dict[str, Any]:
+    """The task's own metrics, a table of confusions and the worst errors; of `most` only the first so many rows."""
+    bad = BadLines()
+    parts, metrics = _labeled(classifier, folder, paths, bad)
+    found: dict[str, Any] = {}
+    for name, rows in parts.items():
+        before = "" if len(parts) == 1 else f"{name}_"
+        scores = _score_rows(classifier, rows[:most], metrics)
+        found |= {before + key: value for key, value in scores.items()}
+    return found | ({"bad_lines": bad.summary()} if bad.count else {})
+
+
+def _labeled(
+    classifier: Classifier, folder: Path, paths: Sequence[Path], bad: BadLines
+) -> tuple[Mapping[str, Sequence[Labeled]], Sequence[str]]:
+    """The rows to score by the part they belong to, and by which metrics."""
+    metrics = ("accuracy", "f1", "matthews") if classifier.labels else ("pearson", "spearman")
+    run = settings_of(folder)
+    if not paths:
+        corpus = _heldout(held_out_of(folder))
+        for rows in corpus.heldout.values():
+            _check(classifier, rows, "what was held out, as it is now")
+        return corpus.heldout, corpus.metrics
+    if len(paths) == 1 and paths[0].is_dir():
+        task = _glue_task(paths[0], run)
+        found = read_glue_heldout(paths[0], task, "skip", bad)
+        if (task.labels is None) != (not classifier.labels):
+            kinds = ("classes", "a score") if classifier.labels else ("a score", "classes")
+            raise DataError(f"{task.name} has {kinds[1]}, but this model gives {kinds[0]}; wanted one trained for it")
+        for part, rows in found.items():
+            _check(classifier, rows, f"{paths[0]}, {part}")
+        return found, task.metrics
+    own = run.settings["data"] if run is not None and run.recipe == "classifier" else {}
+    columns = Columns(**{name: own.get(name) for name in ("text", "second", "label")})
+    rows = list(read_labeled(paths, columns=columns, on_error="skip", report=bad))
+    _check(classifier, rows, ", ".join(map(str, paths)))
+    return {"rows": rows}, metrics
+
+
+def _heldout(run: RunSettings) -> Any:
+    if run.recipe == "glue":
+        return read_glue_corpus(run.data[0], GlueDataConfig.model_validate(run.settings["data"]))
+    return read_corpus(run.data, LabeledDataConfig.model_validate(run.settings["data"]))
+
+
+def _glue_task(folder: Path, run: RunSettings | None) -> GlueTask:
+    """The task of a folder by its name, else the one that the run was told (data.task=…)."""
+    try:
+        return task_of(folder)
+    except DataError:
+        said = run.settings["data"].get("task") if run is not None and run.recipe == "glue" else None
+        return task_of(folder, said)
+
+
+def _check(classifier: Classifier, rows: Sequence[Labeled], where: str) -> None:
+    if classifier.labels:
+        check_labels(rows, classifier.labels, where)
+    else:
+        check_scores(rows, where)
+
+
+def _score_rows(classifier: Classifier, rows: Sequence[Labeled], metrics: Sequence[str]) -> dict[str, Any]:
+    seconds = [row.second or "" for row in rows] if rows[0].second is not None else None
+    cut = classifier.cut
+    logits = classifier.logits([row.text for row in rows], seconds)
+    found: dict[str, Any] = {"rows": len(rows)}
+    if classifier.cut > cut:
+        found["cut"] = f"{classifier.cut - cut:,} rows were longer than the model reads, and lost their ends"
+    if not classifier.labels:
+        wanted = torch.tensor([float(row.label or 0) for row in rows])
+        return found | score_logits(logits, wanted, (), metrics) | {"worst": _worst_scores(rows, logits, wanted)}
+    labels = classifier.labels
+    truth = torch.tensor([labels.index(row.label or "") for row in rows])
+    chosen = [labels[number] for number in logits.argmax(-1)]
+    return (
+        found
+        | score_logits(logits, truth, labels, metrics)
+        | {
+            "confusion": confusion(chosen, [row.label or "" for row in rows], labels).table(),
+            "worst": _worst(classifier, rows, logits, truth),
+        }
+    )
+
+
+def _worst(
+    classifier: Classifier, rows: Sequence[Labeled], logits: torch.Tensor, truth: torch.Tensor
+) -> list[dict[str, Any]]:
+    """The errors it was surest of."""
+    likely = logits.softmax(-1)
+    sure, chosen = likely.max(-1)
+    sure = sure.masked_fill(chosen == truth, -1.0)
+    order = sure.argsort(descending=True)[:WORST].tolist()
+    return [
+        {
+            "text": rows[number].text,
+            **({"second": rows[number].second} if rows[number].second is not None else {}),
+            "wanted": rows[number].label,
+            "found": classifier.labels[int(chosen[number])],
+            "probability": round(sure[number].item(), 4),
+        }
+        for number in order
+        if sure[number] >= 0
+    ]
+
+
+def _worst_scores(rows: Sequence[Labeled], logits: torch.Tensor, wanted: torch.Tensor) -> list[dict[str, Any]]:
+    apart = (logits[:, 0] - wanted).abs()
+    order = apart.argsort(descending=True)[:WORST].tolist()
+    return [
+        {
+            "text": rows[number].text,
+            **({"second": rows[number].second} if rows[number].second is not None else {}),
+            "wanted": rows[number].label,
+            "found": f"{logits[number, 0].item():.3f}",
+        }
+        for number in order
+    ]
+
+
+def score_tags(tagger: Tagger, folder: Path, paths: Sequence[Path], *, most: int | None = None) -> dict[str, Any]:
+    """Entity F1, precision and recall in all and by type, and the accuracy of words; of `most` the first sentences."""
+    bad = BadLines()
+    sentences = _tagged(folder, paths, bad)[:most]
+    check_tags(sentences, tagger.labels, ", ".join(map(str, paths)) or "what is held out")
+    found = [[word.label for word in words] for words in tagger.tag([one.words for one in sentences])]
+    scores = tag_scores(found, [one.labels or () for one in sentences])
+    return {
+        "sentences": len(sentences),
+        **scores.numbers(),
+        **{f"f1_{kind}": counts.f1 for kind, counts in sorted(scores.by_type.items())},
+        **({"bad_lines": bad.summary()} if bad.count else {}),
+    }
+
+
+def _tagged(folder: Path, paths: Sequence[Path], bad: BadLines) -> list[Tagged]:
+    run = settings_of(folder)
+    own = TaggedDataConfig()
+    if run is not None and run.recipe == "tagger":
+        own = TaggedDataConfig.model_validate(run.settings["data"])
+    if not paths:
+        return read_tagged_corpus(held_out_of(folder).data, own).heldout
+    return list(read_tagged(paths, on_error="skip", report=bad, word=own.word, column=own.column))

@@ -1,0 +1,84 @@
+"""Score a BERT on hidden words and next sentences: the user's text, or what a run held out; on stories, on "it" too."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard.data.masked_text import MaskedText, tokenized
+from regard.data.masking import MaskingConfig, PieceTable
+from regard.data.sentences import SentenceCorpus
+from regard.data.tokenized_documents import TokenizedDocuments
+from regard.evaluation.evaluate import evaluating, heldout_loss
+from regard.evaluation.references import resolve
+from regard.running.filler import Filler
+from regard.running.run_settings import held_out_of, settings_of
+from regard.tasks.masked_data import MaskedDataConfig, open_corpus
+from regard.tasks.masked_language import MaskedLanguage, MaskedLanguageConfig
+
+BUDGET = 4096  # positions of a batch
+
+
+def score_masked(filler: Filler, folder: Path, paths: Sequence[Path], *, most: int | None = None) -> dict[str, Any]:
+    """Masked accuracy and perplexity, next-sentence accuracy; of `most` only the first so many rows.
+
+    Which words are hidden is always the same for the same text.
+    """
+    run = settings_of(folder) if paths else held_out_of(folder)
+    asked = MaskedLanguageConfig(next_sentence=hasattr(filler.model, "next_logits"))
+    config = MaskedDataConfig()
+    if run is not None and "masking" in run.settings.get("task", {}):
+        asked = MaskedLanguageConfig.model_validate(run.settings["task"])
+        config = MaskedDataConfig.model_validate(run.settings["data"])
+    with tempfile.TemporaryDirectory() as room:
+        documents = _documents(filler, paths, Path(room), config, [] if run is None else run.data)
+        pairs = asked.next_sentence and _has_pairs(documents)
+        task = MaskedLanguage(_text(filler, documents, asked.masking, pairs))
+        loss = heldout_loss(filler.model, task, task.heldout_batches(budget=BUDGET, most=most))
+        with evaluating(filler.model):
+            scores = task.measures(filler.model, loss, task.heldout_batches(budget=BUDGET, most=most), None)
+        found: dict[str, Any] = {"rows": len(task.data.heldout_rows[:most]), "loss": loss, **scores}
+    if asked.next_sentence and not pairs:
+        found["next_sentence"] = "not asked: that takes two documents, and one of them with two sentences"
+    if not paths and run is not None and not run.data:
+        found |= _references(filler)
+    return found
+
+
+def _has_pairs(documents: TokenizedDocuments) -> bool:
+    return len(documents) > 1 and int(np.diff(documents.documents).max()) > 1
+
+
+def _documents(
+    filler: Filler, paths: Sequence[Path], room: Path, config: MaskedDataConfig, learned_from: Sequence[Path]
+) -> TokenizedDocuments:
+    if not paths:
+        return tokenized(open_corpus(learned_from, config), "heldout", filler.tokenizer)
+    pieces = SentenceCorpus(paths, config).pieces()
+    return TokenizedDocuments.build(
+        pieces, filler.tokenizer.pieces_of_all, room / "documents", size=filler.tokenizer.size
+    )
+
+
+def _text(filler: Filler, documents: TokenizedDocuments, masking: MaskingConfig, next_sentence: bool) -> MaskedText:
+    return MaskedText(
+        training=documents,
+        heldout=documents,
+        context=filler.longest,
+        table=PieceTable.of(filler.tokenizer),
+        masking=masking,
+        next_sentence=next_sentence,
+    )
+
+
+def _references(filler: Filler) -> dict[str, Any]:
+    found = resolve(filler.model, filler.tokenizer)
+    return {
+        "it_sentences": found.sentences,
+        "it_by_probe": found.probe,
+        "it_by_probe_layers": " ".join(f"{share:.3f}" for share in found.by_layer),
+        "it_by_attention": found.attention,
+        "it_attention_head": found.attention_head,
+    }

@@ -1,0 +1,35 @@
+"""What a run wrote down of itself: the recipe, its data, its settings."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.checkpoint import SETTINGS
+from regard.errors import DataError
+from regard.files import read_json
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    recipe: str
+    data: list[Path]
+    settings: dict[str, Any]
+
+
+def settings_of(folder: Path) -> RunSettings | None:
+    """None: the folder is no run's."""
+    path = folder / SETTINGS
+    if not path.is_file():
+        return None
+    found = read_json(path)
+    if not {"recipe", "data", "settings"} <= found.keys():
+        return None
+    return RunSettings(found["recipe"], [Path(one) for one in found["data"]], found["settings"])
+
+
+def held_out_of(folder: Path) -> RunSettings:
+    """The same of a run that is to be measured on what it held out."""
+    found = settings_of(folder)
+    if found is None:
+        raise DataError(f"{folder} has no {SETTINGS}, so nothing was held out from it; name the data to score it on")
+    return found

@@ -1,0 +1,112 @@
+"""Rows: every one once an epoch, little padding, and everything at its place."""
+
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.data.batches import Position
+from regard.data.rows import IGNORED, MOST, RowData, Rows
+from regard.errors import DataError
+
+
+@dataclass
+class Row:
+    ids: list[int]
+    segments: list[int]
+
+
+def row(number, length, first=None):
+    """A row whose ids say which row and place they are; behind `first` places it is the second text."""
+    first = length if first is None else first
+    return Row([1 + 100 * number + place for place in range(length)], [0] * first + [1] * (length - first))
+
+
+def make(lengths, targets=None):
+    rows = [row(number, length, length // 2 + 1) for number, length in enumerate(lengths)]
+    return Rows(rows, np.arange(len(lengths)) if targets is None else targets, padding=0)
+
+
+def mixed(count=500, seed=4):
+    return np.random.default_rng(seed).integers(1, 61, count).tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=200), st.integers(16, 600), st.integers(0, 3))
+def test_every_row_once_and_at_most_the_budget(lengths, budget, epoch):
+    plan = make(lengths).plan(budget=budget, seed=1, epoch=epoch)
+    assert sorted(np.concatenate(plan).tolist()) == list(range(len(lengths)))
+    for batch in plan:
+        assert len(batch) <= MOST
+        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= budget
+
+
+def test_less_than_a_tenth_is_padding():
+    lengths = mixed()
+    rows = make(lengths)
+    for budget in (512, 2048):
+        batches = [rows.collate(batch) for batch in rows.plan(budget=budget, seed=1, epoch=0)]
+        positions = sum(batch.ids.numel() for batch in batches)
+        assert sum((batch.ids == 0).sum().item() for batch in batches) == positions - sum(lengths)
+        assert 1 - sum(lengths) / positions < 0.1
+
+
+def test_epochs_have_other_orders_and_the_same_epoch_the_same():
+    rows = make(mixed())
+    plans = [rows.plan(budget=512, seed=seed, epoch=epoch) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))]
+    flat = [np.concatenate(plan).tolist() for plan in plans]
+    assert flat[0] == flat[1]
+    assert flat[0] != flat[2]
+    assert flat[0] != flat[3]
+
+
+def test_resumed_from_any_position_the_rest_is_the_same():
+    data = RowData(make(mixed(120)), make([3, 4]))
+    an_epoch = data.batches_an_epoch(budget=256, seed=7)
+    wanted = list(islice(data.training_batches(budget=256, seed=7, start=Position(0, 0)), 2 * an_epoch + 3))
+    assert wanted[an_epoch - 1][0] == Position(0, an_epoch)
+    for place in range(0, 2 * an_epoch, 3):
+        position = wanted[place][0]
+        rest = islice(data.training_batches(budget=256, seed=7, start=position), 3)
+        for (_, found), (_, expected) in zip(rest, wanted[place + 1 : place + 4], strict=True):
+            assert torch.equal(found.ids, expected.ids)
+            assert torch.equal(found.indices, expected.indices)
+
+
+def test_ids_segments_and_targets_stand_at_their_places():
+    rows = Rows([row(0, 3), row(1, 5, 2), row(2, 1)], np.array([0.5, -1.0, 2.0], np.float32), padding=0)
+    batch = rows.collate(np.array([1, 2, 0]))
+    assert batch.ids.tolist() == [[101, 102, 103, 104, 105], [201, 0, 0, 0, 0], [1, 2, 3, 0, 0]]
+    assert batch.segments.tolist() == [[0, 0, 1, 1, 1], [0] * 5, [0] * 5]
+    assert (batch.targets.tolist(), batch.targets.dtype) == ([-1.0, 2.0, 0.5], torch.float32)
+    assert (batch.tokens, batch.indices.tolist()) == (3, [1, 2, 0])
+
+
+def test_a_target_a_piece():
+    rows = Rows([row(0, 3), row(1, 4)], [[IGNORED, 2, IGNORED], [IGNORED, 0, 1, IGNORED]], padding=9)
+    batch = rows.collate(np.array([0, 1]))
+    assert batch.targets.tolist() == [[IGNORED, 2, IGNORED, IGNORED], [IGNORED, 0, 1, IGNORED]]
+    assert batch.tokens == 3
+    assert batch.ids[0].tolist() == [1, 2, 3, 9]
+
+
+def test_the_first_so_many_that_are_held_out():
+    data = RowData(make([3]), make(mixed(50)))
+    seen = [index for batch in data.heldout_batches(budget=128, most=10) for index in batch.indices.tolist()]
+    assert sorted(seen) == list(range(10))
+    assert sum(len(batch.indices) for batch in data.heldout_batches(budget=128)) == 50
+
+
+def test_an_empty_side_is_named():
+    with pytest.raises(DataError, match="1 rows to train on and 0 held out"):
+        RowData(make([3]), make([]))
+
+
+def test_short_rows_make_batches_of_thirty_two_and_none_is_lost():
+    plan = make([3] * 100).plan(budget=2048, seed=1, epoch=0)
+    assert sorted(map(len, plan)) == [4, MOST, MOST, MOST]
+    assert sorted(np.concatenate(plan).tolist()) == list(range(100))

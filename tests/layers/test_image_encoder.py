@@ -1,0 +1,82 @@
+"""Pictures to grids: the numbers of a convolution and of patches, and that a picture is alone in its batch."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+from regard.layers.image_encoder import Convolution, ConvolutionEncoder, PatchEncoder, ResidualBlock, halvings, patches
+from regard.training.optimizer import make_optimizers
+
+
+def encoders() -> list[nn.Module]:
+    torch.manual_seed(0)
+    return [
+        ConvolutionEncoder(side=32, cell=8, width=16, blocks=2),
+        PatchEncoder(side=32, cell=8, width=16, heads=2, blocks=2, feed_forward=24, dropout=0.0),
+    ]
+
+
+def test_patches_are_the_cells_in_reading_order():
+    picture = torch.arange(3 * 4 * 6.0).view(1, 3, 4, 6)
+    cells = patches(picture, 2)
+    assert cells.shape == (1, 6, 12)
+    for number in range(6):
+        top, left = 2 * (number // 3), 2 * (number % 3)
+        assert torch.equal(cells[0, number], picture[0, :, top : top + 2, left : left + 2].flatten())
+
+
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (1, 2)])
+def test_a_convolution_is_torchs_with_its_weight_as_a_matrix(kernel, stride):
+    ours = Convolution(5, 7, kernel, stride=stride)
+    torchs = nn.Conv2d(5, 7, kernel, stride=stride, padding=kernel // 2, bias=False)
+    with torch.no_grad():
+        torchs.weight.copy_(ours.weight.view_as(torchs.weight))
+    places = torch.randn(2, 5, 8, 8)
+    assert_close(ours(places), torchs(places))
+
+
+def test_a_convolution_is_the_product_of_a_window_and_the_matrix():
+    convolution = Convolution(2, 3, 3)
+    places = torch.randn(1, 2, 5, 5)
+    window = F.pad(places, (1, 1, 1, 1))[0, :, 2:5, 1:4].flatten()  # around row 2, column 1
+    assert_close(convolution(places)[0, :, 2, 1], convolution.weight @ window)
+
+
+def test_muon_takes_the_convolutions():
+    encoder = encoders()[0]
+    _, muon = make_optimizers(encoder, kind="muon", weight_decay=0.0)
+    taken = {id(matrix) for group in muon.param_groups for matrix in group["params"]}
+    assert taken == {id(module.weight) for module in encoder.modules() if isinstance(module, Convolution)}
+
+
+def test_a_block_that_adds_nothing_hands_its_places_on():
+    block = ResidualBlock(8, 8)
+    nn.init.zeros_(block.second.weight)
+    places = torch.randn(2, 8, 4, 4)
+    assert torch.equal(block(places), places)
+
+
+def test_halvings_double_the_channels():
+    assert halvings(8, 128) == [32, 64, 128]
+    assert halvings(2, 10) == [10]
+    assert halvings(16, 64) == [8, 16, 32, 64]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_grid_has_a_vector_a_cell_and_knows_its_place(which):
+    encoder = encoders()[which]
+    assert encoder(torch.randn(3, 3, 32, 32)).shape == (3, 16, 16)
+    bare = torch.zeros(1, 3, 32, 32)
+    inner = encoder(bare)[0].view(4, 4, 16)[1:3, 1:3].flatten(0, 1)  # no border near them, all alike but for the place
+    assert (inner[0] - inner[1:]).abs().amax(1).min() > 0.1
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_neighbors_in_a_batch_change_nothing_while_training(which):
+    encoder = encoders()[which].train()
+    pictures = torch.randn(4, 3, 32, 32) * torch.tensor([1.0, 5.0, 0.1, 2.0]).view(4, 1, 1, 1)
+    together = encoder(pictures)
+    for row in range(4):
+        assert_close(encoder(pictures[row : row + 1])[0], together[row], atol=1e-5, rtol=1e-4)
