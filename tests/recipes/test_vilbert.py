@@ -286,7 +286,7 @@ def folder(tmp_path) -> Path:
 
 
 def test_questions_of_a_folder_are_learned(folder, tmp_path):
-    settings = [*TINY, "model.seeing.cells=2", "training.steps=120", "training.warmup=5", "training.learning_rate=0.01"]
+    settings = [*TINY, "model.seeing.cells=2", "training.steps=80", "training.warmup=5", "training.learning_rate=0.01"]
     notes = trained("vqa", Given([folder]), settings, tmp_path / "run")
     assert notes[0] == "12 questions about 6 pictures, 12 held out; 4 answers"
     runner = regard.load(tmp_path / "run")
