@@ -46,12 +46,13 @@ def test_a_class_without_rows_takes_nothing_from_the_others():
     assert balancing_weights([0, 1, 3]).tolist()[1:] == pytest.approx([2.0, 2 / 3])
 
 
-def test_the_loss_is_summed_and_weighted_in_training_alone():
+def test_the_loss_is_summed_and_weighted():
+    """Held out too: by that loss the best weights are chosen."""
     model = Fixed(LOGITS)
     task = Classification(None, ("a", "b"), ("accuracy",), weights=torch.tensor([2.0, 0.5]))
     plain = -math.log(3 / 4) - math.log(7 / 8)
-    assert task.loss(model.eval(), batch([0, 1])).item() == pytest.approx(plain)
     weighted = -2 * math.log(3 / 4) - 0.5 * math.log(7 / 8)
+    assert task.loss(model.eval(), batch([0, 1])).item() == pytest.approx(weighted)
     assert task.loss(model.train(), batch([0, 1])).item() == pytest.approx(weighted)
     assert Classification(None, ("a", "b"), ()).loss(model, batch([0, 1])).item() == pytest.approx(plain)
 

@@ -133,8 +133,6 @@ def _tag(runner: "Tagger", texts: list[str], as_json: bool) -> None:
 
 
 def _embed(runner: "Encoder", texts: list[str], output: Path | None, as_json: bool) -> None:
-    import numpy as np
-
     if output is not None:
         from regard.inspection.map import check_map
 
@@ -150,10 +148,7 @@ def _embed(runner: "Encoder", texts: list[str], output: Path | None, as_json: bo
                 json.dumps({"text": text, "vector": [round(float(value), 7) for value in vector]}, ensure_ascii=False)
             )
     else:
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        cosines = (vectors / lengths) @ (vectors / lengths).T
-        distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=-1) if len(texts) <= 2000 else None
-        _show_near(texts, vectors, cosines, distances)
+        _show_near(texts, vectors)
     if output is not None:
         from regard.inspection.map import pca, save_map
 
@@ -161,19 +156,21 @@ def _embed(runner: "Encoder", texts: list[str], output: Path | None, as_json: bo
         note(f"wrote {output}")
 
 
-def _show_near(texts: list[str], vectors: Any, cosines: Any, distances: Any) -> None:
+def _show_near(texts: list[str], vectors: Any) -> None:
     """For each text the nearest others, with cosine and euclidean distance; of one text its vector."""
+    import numpy as np
+
     if len(texts) == 1:
         print(" ".join(f"{value:.4f}" for value in vectors[0]))
         return
-    for number, text in enumerate(texts):
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for number, text in enumerate(texts[: 1 if len(texts) == 2 else None]):
         print(text)
-        near = [other for other in (-cosines[number]).argsort().tolist() if other != number]
-        for other in near[: NEIGHBORS if len(texts) > 2 else 1]:
-            apart = "" if distances is None else f"   distance {distances[number, other]:.3f}"
-            print(f"  cosine {cosines[number, other]:+.3f}{apart}   {texts[other]}")
-        if len(texts) == 2:
-            return
+        cosines = units @ units[number]
+        near = [other for other in (-cosines).argsort().tolist() if other != number]
+        for other in near[:NEIGHBORS]:
+            apart = np.linalg.norm(vectors[other] - vectors[number])
+            print(f"  cosine {cosines[other]:+.3f}   distance {apart:.3f}   {texts[other]}")
 
 
 def _short(text: str) -> str:

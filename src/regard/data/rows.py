@@ -65,7 +65,7 @@ class Rows:
         # Rows have one side here; what is counted for the other, and for the marks of both, is taken off.
         lengths = self.lengths[:most] - 2 * MARK
         batches = bucketed(lengths, np.zeros_like(lengths), budget=budget, seed=seed, epoch=epoch)
-        parts = [batch[start : start + MOST] for batch in batches for start in range(0, len(batch), MOST)]
+        parts = [part for batch in batches for part in np.array_split(batch, -(-len(batch) // MOST))]
         return [parts[i] for i in shuffled(len(parts), seed, epoch, STREAM)]
 
     def collate(self, indices: np.ndarray) -> RowBatch:

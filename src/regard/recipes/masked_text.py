@@ -24,6 +24,7 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     settings: MaskedDataConfig = run.data  # type: ignore[assignment]
     task: MaskedLanguageConfig = run.task  # type: ignore[assignment]
     config = _with_heads(run.model, given, task.next_sentence)  # type: ignore[arg-type]
+    _check_settings(settings, given)
     corpus = open_corpus(given.paths, settings)
     tokenizer = kept_or_made(
         WordPieces,
@@ -51,15 +52,25 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     return Prepared(MaskedLanguage(data), fitted, notes, starting(settings.vectors, tokenizer))
 
 
+def _check_settings(settings: MaskedDataConfig, given: Given) -> None:
+    """What a model to begin from decides cannot be set; nor can what a ready-made tokenizer does."""
+    fresh = MaskedDataConfig()
+    if given.start:
+        for name in ("vectors", "tokenizer", "cased"):
+            if getattr(settings, name) != getattr(fresh, name):
+                raise ConfigError(f"data.{name}: the words are those of --from {given.start}; leave it out")
+    elif settings.cased and settings.tokenizer != fresh.tokenizer and Path(settings.tokenizer).suffix != ".txt":
+        raise ConfigError(f"data.cased: the tokenizer {settings.tokenizer} says so itself; leave it out")
+
+
 def _with_heads(config: BertConfig, given: Given, next_sentence: bool) -> BertConfig:
     """The config of a model that answers what is asked, and nothing else."""
     if isinstance(config, BertPretrainingConfig) == next_sentence:
         return config
-    if given.start or next_sentence:
-        raise ConfigError(
-            f"task.next_sentence={next_sentence}, but {given.start} was trained "
-            f"{'without' if next_sentence else 'with'} it; leave the setting out"
-        )
+    if next_sentence:
+        raise ConfigError(f"task.next_sentence=true, but {given.start} was trained without it; leave the setting out")
+    if given.start:  # its head for that stays as it is
+        return config
     return BertWordsConfig(**{name: value for name, value in config if name != "pooler"})
 
 
