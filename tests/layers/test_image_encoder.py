@@ -27,10 +27,10 @@ def test_patches_are_the_cells_in_reading_order():
         assert torch.equal(cells[0, number], picture[0, :, top : top + 2, left : left + 2].flatten())
 
 
-@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (1, 2)])
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (4, 2), (2, 2)])
 def test_a_convolution_is_torchs_with_its_weight_as_a_matrix(kernel, stride):
     ours = Convolution(5, 7, kernel, stride=stride)
-    torchs = nn.Conv2d(5, 7, kernel, stride=stride, padding=kernel // 2, bias=False)
+    torchs = nn.Conv2d(5, 7, kernel, stride=stride, padding=(kernel - 1) // 2, bias=False)
     with torch.no_grad():
         torchs.weight.copy_(ours.weight.view_as(torchs.weight))
     places = torch.randn(2, 5, 8, 8)
@@ -71,6 +71,23 @@ def test_a_grid_has_a_vector_a_cell_and_knows_its_place(which):
     bare = torch.zeros(1, 3, 32, 32)
     inner = encoder(bare)[0].view(4, 4, 16)[1:3, 1:3].flatten(0, 1)  # no border near them, all alike but for the place
     assert (inner[0] - inner[1:]).abs().amax(1).min() > 0.1
+
+
+def test_a_cell_stands_for_its_own_pixels():
+    """What a cell depends on lies around the middle of the cell, not beside it."""
+    encoder = ConvolutionEncoder(side=128, cell=8, width=16, blocks=1)
+    for parameter in encoder.parameters():
+        nn.init.constant_(parameter, 1.0)
+    for module in encoder.modules():
+        if isinstance(module, nn.GroupNorm):
+            module.forward = lambda places: places  # a norm sees all of the picture
+    encoder.norm = nn.Identity()
+    pixels = torch.ones(1, 3, 128, 128, requires_grad=True)
+    encoder(pixels)[0, 8 * 16 + 8].sum().backward()  # row 8, column 8: its middle is (68, 68)
+    for side in (1, 2):
+        weight = pixels.grad[0, 0].sum(2 - side)
+        middle = (weight * (torch.arange(128) + 0.5)).sum() / weight.sum()
+        assert middle.item() == pytest.approx(68, abs=1e-2)
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -155,12 +155,11 @@ def _seeing(config: CaptionerConfig) -> float:
     if config.encoder == "patches":
         return p * 3 * config.cell**2 * d + config.blocks * (p * (4 * d * d + 2 * d * f) + 2 * p * p * d)
     channels, side = halvings(config.cell, d), config.side // 2
-    total, before = 27 * channels[0] * side * side, channels[0]
+    total, before = 48 * channels[0] * side * side, channels[0]
     for after in channels:
-        if after != before:
-            side //= 2
-            total += before * after * side * side  # the shortcut
-        total += (9 * before * after + (2 * config.blocks - 1) * 9 * after * after) * side * side
+        side //= 1 if after == before else 2
+        first = 9 * after * after if after == before else 8 * before * after  # halving: four places, and the shortcut
+        total += (first + (2 * config.blocks - 1) * 9 * after * after) * side * side
         before = after
     return total
 

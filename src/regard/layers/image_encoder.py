@@ -30,7 +30,7 @@ class ConvolutionEncoder(nn.Module):
     def __init__(self, *, side: int, cell: int, width: int, blocks: int) -> None:
         super().__init__()
         channels = halvings(cell, width)
-        self.stem = Convolution(3, channels[0], 3, stride=2)
+        self.stem = Convolution(3, channels[0], 4, stride=2)
         self.blocks = nn.ModuleList()
         for before, after in zip([channels[0], *channels], channels, strict=False):
             stride = 1 if before == after else 2
@@ -59,15 +59,19 @@ def halvings(cell: int, width: int) -> list[int]:
 
 
 class ResidualBlock(nn.Module):
-    """x + two convolutions of x, each behind a norm and a rectifier (He 2016b)."""
+    """x + two convolutions of x, each behind a norm and a rectifier (He 2016b).
+
+    Where it halves the sides its windows are of two by two places: of three by three, each halving would move what a
+    place stands for to the left and up, and in the end a look would fall beside the thing it sees.
+    """
 
     def __init__(self, before: int, after: int, stride: int = 1) -> None:
         super().__init__()
         self.norm = nn.GroupNorm(math.gcd(GROUPS, before), before)
-        self.first = Convolution(before, after, 3, stride=stride)
+        self.first = Convolution(before, after, 3 if stride == 1 else 2, stride=stride)
         self.norm_inner = nn.GroupNorm(math.gcd(GROUPS, after), after)
         self.second = Convolution(after, after, 3)
-        self.shortcut = None if before == after else Convolution(before, after, 1, stride=stride)
+        self.shortcut = None if before == after else Convolution(before, after, 2, stride=stride)
         self.places = Tap()
 
     def forward(self, places: Tensor) -> Tensor:
@@ -87,7 +91,7 @@ class Convolution(nn.Linear):
 
     def forward(self, places: Tensor) -> Tensor:
         weight = self.weight.view(len(self.weight), -1, self.kernel, self.kernel)
-        return F.conv2d(places, weight, stride=self.stride, padding=self.kernel // 2)
+        return F.conv2d(places, weight, stride=self.stride, padding=(self.kernel - 1) // 2)
 
 
 class PatchEncoder(nn.Module):
