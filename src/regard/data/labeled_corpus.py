@@ -88,6 +88,8 @@ def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorp
         notes.append("the labels are numbers: it learns a score; data.kind=classes makes classes of them")
         return LabeledCorpus(training, {"heldout": heldout}, (), metrics_of(()), notes)
     labels = labels_of(rows)
+    if config.kind == "auto" and len(labels) > 2 and all(map(_is_number, labels)):
+        notes.append("the labels are numbers, learned as classes; data.kind=score learns them as a score")
     check_labels(heldout, labels, where)
     notes += unlearned(labels, {row.label or "" for row in training})
     return LabeledCorpus(training, {"heldout": heldout}, labels, metrics_of(labels), notes)

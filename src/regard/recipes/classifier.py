@@ -27,4 +27,4 @@ def settings(given: Given) -> Run:
     )
 
 
-RECIPE = Recipe("classifier", settings, prepare, "what a waste of an evening", starts=True, judged=True)
+RECIPE = Recipe("classifier", settings, prepare, "a text of yours", starts=True, judged=True)

@@ -28,4 +28,4 @@ def settings(given: Given) -> Run:
     )
 
 
-RECIPE = Recipe("glue", settings, prepare_glue, "what a waste of an evening", starts=True, judged=True)
+RECIPE = Recipe("glue", settings, prepare_glue, "a text of yours", starts=True, judged=True)

@@ -1,10 +1,11 @@
 """Text made ready for BERT: documents of sentences, cut into pieces, in rows and pairs with hidden words."""
 
 from pathlib import Path
+from typing import Any
 
 from regard.data.masked_text import MaskedText, tokenized
 from regard.data.masking import PieceTable
-from regard.errors import ConfigError
+from regard.errors import ConfigError, DataError
 from regard.huggingface.bert import symbols_of
 from regard.huggingface.hub import find
 from regard.models.bert import BertConfig, BertPretrainingConfig, BertWordsConfig
@@ -31,7 +32,8 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
         tokenizer_file,
         lambda: given.model.tokenizer if given.start else make_tokenizer(settings, corpus, config.vocabulary),
     )
-    data = MaskedText(
+    data = _masked(
+        corpus,
         training=tokenized(corpus, "training", tokenizer),
         heldout=tokenized(corpus, "heldout", tokenizer),
         context=config.context,
@@ -49,6 +51,14 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
         return Prepared(MaskedLanguage(data), config, notes, from_weights(given.model.model.state_dict()))
     fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
     return Prepared(MaskedLanguage(data), fitted, notes, starting(settings.vectors, tokenizer))
+
+
+def _masked(corpus: Corpus, **facts: Any) -> MaskedText:
+    """The data, or an error that says how the corpus was split too."""
+    try:
+        return MaskedText(**facts)
+    except DataError as error:
+        raise DataError("; ".join([*corpus.notes, str(error)])) from error
 
 
 def _check_settings(settings: MaskedDataConfig, given: Given) -> None:

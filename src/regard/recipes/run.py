@@ -191,7 +191,7 @@ def _bound(config: TrainingConfig) -> str:
     """The settings that end a run."""
     bounds = {"epochs": config.epochs, "minutes": config.minutes, "patience": config.patience}
     given = [f"training.{name}" for name, value in bounds.items() if value is not None]
-    return " or ".join(given if config.epochs is not None else ["training.steps", *given])
+    return " or ".join(["training.steps", *given])
 
 
 def _card(recipe: Recipe, run: Run, given: Given, model: nn.Module, last: Report) -> str:

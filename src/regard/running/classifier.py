@@ -100,7 +100,10 @@ class Classifier(Encoder):
         if seconds is not None and (self.pairs is False or self.model.config.sentences < 2):
             raise InputError("got pairs, but this model reads one text at a time; leave the second text out")
         if seconds is None and self.pairs and texts:
-            raise InputError("got single texts, but this model reads pairs; give a second text to each")
+            raise InputError(
+                "got single texts, but this model reads pairs; give a second text to each: "
+                "--second, or a tab between the two"
+            )
         return self.tokenizer.encode_all(texts, seconds, longest=self.longest)
 
     def _judged(self, text: str, second: str | None, logits: Tensor) -> Judged:
