@@ -27,9 +27,9 @@ ROWS = list(zip(WORDS[:2] + WORDS[3:], NUMBERS[[0, 1, 3, 4]].tolist(), strict=Tr
     ("name", "content"),
     [
         ("glove.txt", GLOVE.encode()),
-        ("glove.txt.gz", gzip.compress(GLOVE.encode())),
+        ("glove.txt.gz", gzip.compress(GLOVE.encode(), mtime=0)),
         ("vectors.vec", b"5 3\n" + GLOVE.replace("\n", " \n").encode()),  # word2vec ends each line with a space
-        ("vectors.txt.gz", gzip.compress(b"5 3\n" + GLOVE.encode())),
+        ("vectors.txt.gz", gzip.compress(b"5 3\n" + GLOVE.encode(), mtime=0)),
         ("dos.txt", b"\xef\xbb\xbf" + GLOVE.replace("\n", "\r\n").encode()),
         ("tabs.txt", GLOVE.replace("the ", "the\t").encode()),
     ],
@@ -47,7 +47,7 @@ def test_text_is_read_as_it_is(tmp_path, name, content):
 @pytest.mark.parametrize("name", ["vectors.bin", "vectors.bin.gz"])
 def test_binary_is_read_as_it_is(tmp_path, name, line_end):
     content = binary(ROWS, line_end=line_end)
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    (tmp_path / name).write_bytes(gzip.compress(content, mtime=0) if name.endswith("gz") else content)
     found = read_vectors(tmp_path / name)
     assert found.words == [word for word, _ in ROWS]
     np.testing.assert_array_equal(found.matrix, NUMBERS[[0, 1, 3, 4]])
@@ -140,7 +140,7 @@ def test_a_fault_of_a_binary_file_is_one_line(tmp_path, content, message):
 @pytest.mark.parametrize("name", ["v.txt.gz", "v.bin.gz"])
 def test_a_packed_file_that_is_cut_off_is_named(tmp_path, name):
     content = GLOVE.encode() * 50 if name == "v.txt.gz" else binary(ROWS)
-    (tmp_path / name).write_bytes(gzip.compress(content)[:-12])
+    (tmp_path / name).write_bytes(gzip.compress(content, mtime=0)[:-12])
     with pytest.raises(DataError, match="damaged or cut off after"):
         read_vectors(tmp_path / name)
 
