@@ -206,6 +206,18 @@ def sentiment(train_here, reader, reviews):
 
 
 @pytest.fixture(scope="session")
+def duplicates(train_here, reader, tmp_path_factory):
+    """A folder of a classifier of pairs that was trained on rows of at most 12 pieces, none of them longer."""
+    path = tmp_path_factory.mktemp("texts") / "pairs.csv"
+    rows = [
+        f"the cat {row % 9},the {('dog', 'cat')[row % 2]} {row % 9},{('no', 'yes')[row % 2]}\n" for row in range(120)
+    ]
+    path.write_text("".join(["text,second,label\n", *rows]), encoding="utf-8")
+    short = ("data.longest=12", "data.too_long=stop")
+    return train_here("classifier", "training.steps=2", *short, data=[path], start=reader)
+
+
+@pytest.fixture(scope="session")
 def people(tmp_path_factory) -> Path:
     """A CoNLL file of 120 sentences with names."""
     chance = random.Random(6)

@@ -4,6 +4,7 @@ import difflib
 import types
 import typing
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pydantic
@@ -19,6 +20,11 @@ class Facts(BaseModel):
 
 
 F = TypeVar("F", bound=Facts)
+
+
+def whole_path(path: Path | None) -> Path | None:
+    """A validator of files that are looked for again later, perhaps from another folder."""
+    return None if path is None else path.expanduser().resolve()
 
 
 def override(config: F, assignments: Sequence[str]) -> F:

@@ -60,6 +60,8 @@ def show_scores(scores: dict[str, Any]) -> None:
                 print(f"  layer {row['layer']} head {row['head']:<4}{on}")
         elif isinstance(value, float):
             print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
+        elif name in ("bad_lines", "left_out"):
+            print("\n".join(value))
         elif name != "deviation":
             print(f"{name:<26}{value}")
 

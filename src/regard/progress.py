@@ -49,6 +49,13 @@ def _line(report: "Report") -> str:
         parts.insert(2, f"{report.utilization:.0%} of the matrix limit")
     if "bits_per_byte" in report.heldout:
         parts.append(f"held-out loss {report.heldout['loss']:.3f}")
+    for name, said in (
+        ("masked_accuracy", "hidden words"),
+        ("next_accuracy", "next sentences"),
+        ("accuracy", "accuracy"),
+    ):
+        if name in report.heldout:
+            parts.append(f"{said} {report.heldout[name]:.1%}")
     if "exact_match" in report.heldout:
         parts.append(f"held-out exact {report.heldout['exact_match']:.1%}")
     if "bleu" in report.heldout:

@@ -120,12 +120,21 @@ def test_an_unknown_name_lists_the_tasks():
         task_of(Path("sst2"), "sst3")
 
 
-def test_rows_nobody_agreed_on_are_left_out_without_being_bad(tmp_path):
+def test_rows_nobody_agreed_on_are_left_out_and_counted_without_being_bad(tmp_path):
     folder = write_glue(tmp_path / "MNLI", "mnli", rows=12)
     assert "\t-\n" in (folder / "dev_matched.tsv").read_text()
     report = BadLines()
     assert len(read(folder, "matched", report=report)) == 6
     assert report.count == 0
+    marked = (folder / "dev_matched.tsv").read_text().count("\t-\n")
+    assert report.summary() == [f"left out: {marked} with the label '-', on which nobody agreed"]
+
+
+def test_the_label_of_no_agreement_is_bad_where_the_task_has_none(tmp_path):
+    folder = write_glue(tmp_path / "SST-2", "sst2", rows=12)
+    (folder / "dev.tsv").write_text("sentence\tlabel\nfine\t1\nso so\t-\n")
+    with pytest.raises(DataError, match=r"dev.tsv:3: wrong label: got '-', wanted 0 or 1"):
+        read(folder, "dev")
 
 
 def test_mrpc_as_microsoft_published_it(tmp_path):

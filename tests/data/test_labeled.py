@@ -166,6 +166,9 @@ def test_columns_can_be_given(tmp_path):
     assert read(path, text="title", label="mood") == [Labeled("t", None, "m")]
     assert read(path, text="title", second="text", label="label") == [Labeled("t", "x", "l")]
     assert read(path, second="title", label="label") == [Labeled("x", "t", "l")]  # what is given is not found again
+    pair = write(tmp_path / "b.csv", "text,answer,label\nx,a,l\n")
+    assert read(pair) == [Labeled("x", "a", "l")]
+    assert read(pair, text="text") == [Labeled("x", None, "l")]  # no second is guessed beside a text that is given
     assert read(path, text="text", label="3") == [Labeled("x", None, "m")]  # by its place, as the header is there
 
 

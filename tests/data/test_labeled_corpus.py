@@ -8,7 +8,9 @@ from regard.data.labeled_corpus import (
     GlueDataConfig,
     LabeledDataConfig,
     check_labels,
+    check_scores,
     labels_of,
+    metrics_of,
     read_corpus,
     read_glue_corpus,
 )
@@ -57,6 +59,20 @@ def test_a_label_nobody_knows_is_named_with_its_row():
         check_labels(labeled("bad", "ugly"), ("bad", "good"), "dev.csv")
 
 
+def test_a_row_of_what_is_held_out_is_named_by_its_line(table):
+    first, second = table(numbered("ab")), table(['"in two\nlines",a', *numbered("ab")], "more.csv")
+    found = read_corpus([first, second], LabeledDataConfig(heldout=0.3))
+    rows = [*found.training, *found.heldout["heldout"]]
+    assert len({row.place for row in rows}) == 241
+    for row in rows:
+        assert row.text.split("\n")[-1] in row.file.read_text().splitlines()[row.line - 1 + row.text.count("\n")]
+    row = found.heldout["heldout"][5]
+    with pytest.raises(DataError, match=rf"held out: {row.place} has the label '{row.label}'"):
+        check_labels([row], ("x", "y"), "held out")
+    with pytest.raises(DataError, match=rf"held out: {row.place} has the label '{row.label}', wanted a number"):
+        check_scores([row], "held out")
+
+
 def test_the_same_text_is_on_one_side(table):
     rows = [
         f"{text},{label}" for number in range(100) for text in (f"Text {number}", f"text  {number}") for label in "ab"
@@ -67,7 +83,8 @@ def test_the_same_text_is_on_one_side(table):
     ]
     assert not sides[0] & sides[1]
     assert len(sides[1]) == pytest.approx(30, abs=15)
-    assert (found.labels, found.metrics) == (("a", "b"), ("accuracy", "f1", "matthews"))
+    assert (found.labels, found.metrics) == (("a", "b"), ("accuracy", "f1_b", "matthews"))
+    assert metrics_of(("x", "y", "z")) == ("accuracy", "macro_f1", "matthews")
 
 
 SCORED = {
@@ -100,9 +117,9 @@ def test_words_are_no_scores(table):
 def test_a_dev_file_has_known_labels_numbers_and_pairs_as_what_is_learned_from(table, tmp_path):
     classes, scores = table(numbered(["bad", "good"])), table(numbered(["1.5", "2"]), "scores.csv")
     for training, dev, wrong in (
-        (classes, table(["x,good", "y,ugly"], "a.csv"), "a.csv: row 2 has the label 'ugly'"),
-        (scores, table(["x,1", "y,high"], "b.csv"), "b.csv: row 2 has the label 'high', wanted a number"),
-        (scores, table(["x,1", "y,inf"], "c.csv"), "c.csv: row 2 has the label 'inf', wanted a number"),
+        (classes, table(["x,good", "y,ugly"], "a.csv"), "what is held out: .*a.csv:3 has the label 'ugly'"),
+        (scores, table(["x,1", "y,high"], "b.csv"), "b.csv:3 has the label 'high', wanted a number"),
+        (scores, table(["x,1", "y,inf"], "c.csv"), "c.csv:3 has the label 'inf', wanted a number"),
         (classes, table(["x,z,bad", "y,z,good"], "d.csv", "text,second,label"), "d.csv has pairs, but what is trained"),
         (classes, tmp_path / "none.csv", "none.csv: no such file"),
     ):
@@ -110,6 +127,29 @@ def test_a_dev_file_has_known_labels_numbers_and_pairs_as_what_is_learned_from(t
             read_corpus([training], LabeledDataConfig(dev=str(dev)))
     found = read_corpus([classes], LabeledDataConfig(dev=str(table(["x,good"], "e.csv"))))
     assert (len(found.training), len(found.heldout["heldout"])) == (120, 1)
+
+
+def test_the_columns_that_are_read_are_told(table):
+    pairs = [f"text {number},other,{'ab'[number % 2]}" for number in range(120)]
+    found = read_corpus([table(pairs, header="text,answer,label")], LabeledDataConfig())
+    assert found.notes == [
+        "pairs of texts: text from column 'text', second text from column 'answer', label from column 'label'"
+    ]
+    dev = table(["x,a", "y,b"], "dev.csv", "review,label")
+    two = read_corpus([table(numbered("ab")), table(numbered("ab"), "more.csv")], LabeledDataConfig(dev=dev))
+    assert [note.partition(", ")[0] for note in two.notes] == [
+        "single texts: text from column 'text'",
+        "single texts: text from column 'review'",
+    ]
+
+
+def test_a_dev_file_is_found_again_from_another_folder(table, tmp_path, monkeypatch):
+    training, _ = table(numbered("ab")), table(["x,a", "y,b"], "dev.csv")
+    monkeypatch.chdir(tmp_path)
+    written = LabeledDataConfig(dev="dev.csv").model_dump(mode="json")
+    assert written["dev"] == str(tmp_path.resolve() / "dev.csv")
+    monkeypatch.chdir("/")
+    assert len(read_corpus([training], LabeledDataConfig.model_validate(written)).heldout["heldout"]) == 2
 
 
 def test_a_class_that_is_held_out_alone_is_told_and_no_error(table):
@@ -139,7 +179,8 @@ def test_glue_has_its_own_labels_parts_and_metrics(tmp_path, name):
     assert (found.labels, found.metrics) == (task.labels or (), task.metrics)
     assert list(found.heldout) == list(task.heldout)
     assert len(found.training) == 40
-    assert found.notes == [task.name]
+    undecided = ["left out: 2 with the label '-', on which nobody agreed"]
+    assert found.notes == [task.name, *(undecided if name == "mnli" else [])]
 
 
 def test_what_has_nothing_to_train_on_is_for_measuring(tmp_path):

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from regard.config import override
-from regard.data.masking import IGNORED, NO_WORD, MaskingConfig, PieceTable, mask_row
+from regard.data.batches import IGNORED
+from regard.data.masking import NO_WORD, MaskingConfig, PieceTable, mask_row
 from regard.errors import ConfigError
 
 SIZE = 50

@@ -58,6 +58,7 @@ BAD = [
     ({"boxes": BOXES[:1]}, r"boxes are float32 \(1, 2, 4\), wanted numbers \(2, 2, 4\)"),
     ({"boxes": BOXES * 100}, r"box 0 of picture 0 is \[0.0, 0.0, 50.0, 50.0\], wanted left < right"),
     ({"boxes": BOXES[..., [2, 1, 0, 3]]}, "box 0 of picture 0 is .* wanted left < right"),
+    ({"boxes": BOXES[..., [0, 3, 2, 1]]}, "box 0 of picture 0 is .* wanted left < right and top < bottom"),
     ({"boxes": BOXES[:, ::-1]}, "picture 1 has an empty box before a real one"),
     ({"boxes": BOXES * 0}, "picture 0 has .* no box"),
     ({"boxes": np.full_like(BOXES, np.nan)}, "numbers that are not finite"),

@@ -41,6 +41,14 @@ def test_a_tag_that_is_held_out_alone_is_told_and_no_error(conll):
     assert found.notes[0].startswith("nothing to train on for B-X")
 
 
+def test_a_dev_file_is_found_again_from_another_folder(conll, tmp_path, monkeypatch):
+    training, _ = conll(some()), conll(["Ada/B-PER"], "dev.conll")
+    monkeypatch.chdir(tmp_path)
+    written = TaggedDataConfig(dev="dev.conll").model_dump(mode="json")
+    monkeypatch.chdir("/")
+    assert len(read_tagged_corpus([training], TaggedDataConfig.model_validate(written)).heldout) == 1
+
+
 def test_mistakes_are_named(conll):
     dev = conll(["Ada/B-PER", "Ada/B-PER Rome/B-LOC"], "dev.conll")
     with pytest.raises(DataError, match=r"dev.conll: 'Rome' in sentence 2 has the tag 'B-LOC'.*one of O, B-PER, I-PER"):

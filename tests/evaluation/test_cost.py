@@ -130,6 +130,18 @@ def test_the_formulas_beside_pictures_are_what_torch_counts(example, regions):
     assert 4 * formula.attention_numbers == sum(value.numel() for (value,) in seen.values())
 
 
+@pytest.mark.parametrize("example", IMAGE_TEXT, ids=named)
+def test_the_cost_of_a_pair_is_its_formula_beside_what_was_counted(example, monkeypatch):
+    monkeypatch.setattr(costing, "load", lambda folder: SimpleNamespace(model=example.model()))
+    rows = {row.name: row for row in costing.cost_of_model("a-folder", batch=2, source=9)}
+    for name in ("multiply-adds of a pass", "attention matrices"):
+        assert rows[name].formula == pytest.approx(rows[name].measured, rel=1e-12), name
+    wanted = FORMULAS[type(example.config)](example.config, 9, 9, 37)
+    assert rows["multiply-adds of a pass"].formula == 2 * wanted.multiply_adds
+    with pytest.raises(ConfigError, match=r"^--target 5 is of a model that writes; a-folder reads only, leave it out$"):
+        costing.cost_of_model("a-folder", batch=2, target=5)
+
+
 def test_a_reader_is_given_no_target(monkeypatch):
     config = READERS[0].config
     monkeypatch.setattr(costing, "load", lambda folder: SimpleNamespace(model=build(config).eval()))

@@ -36,10 +36,10 @@ def test_the_positive_label_is_the_second_whatever_it_is_called():
     assert scores(["b", "a"], ["b", "b"], ["b", "a"], ["f1"])["f1"] == 0
 
 
-def test_f1_of_more_labels_is_the_mean_of_those_that_occur():
+def test_macro_f1_is_the_mean_of_those_that_occur():
     wanted, found = list("aabbc"), list("abbbb")
     # a: 2·1/(2+1) = 2/3; b: 2·2/(2+4) = 2/3; c: 0; d occurs nowhere
-    assert scores(found, wanted, list("abcd"), ["f1"])["f1"] == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
+    assert scores(found, wanted, list("abcd"), ["macro_f1"])["macro_f1"] == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
 
 
 LABELS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=30)
@@ -49,10 +49,13 @@ LABELS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min
 @given(LABELS)
 def test_equal_to_scikit_learn(pairs):
     found, wanted = map(list, zip(*pairs, strict=True))
-    ours = scores(found, wanted, ["a", "b", "c"], ALL)
+    named = ("accuracy", "macro_f1", "matthews", "f1_a", "f1_b", "f1_c")
+    ours = scores(found, wanted, ["a", "b", "c"], named)
     assert np.array_equal(confusion(found, wanted, "bca").counts, confusion_matrix(wanted, found, labels=list("bca")))
     assert ours["accuracy"] == pytest.approx(accuracy_score(wanted, found))
-    assert ours["f1"] == pytest.approx(f1_score(wanted, found, average="macro", zero_division=0))
+    assert ours["macro_f1"] == pytest.approx(f1_score(wanted, found, average="macro", zero_division=0))
+    each = f1_score(wanted, found, labels=list("abc"), average=None, zero_division=0)
+    assert [ours[f"f1_{label}"] for label in "abc"] == pytest.approx(each.tolist())
     if len({*found}) > 1 and len({*wanted}) > 1:
         assert ours["matthews"] == pytest.approx(matthews_corrcoef(wanted, found))
     two = ["c" if label == "a" else label for label in found], ["c" if label == "a" else label for label in wanted]
@@ -115,6 +118,8 @@ def test_programmers_mistakes():
         scores(["a"], ["z"], ["a"])
     with pytest.raises(AssertionError):
         pearson([], [])
+    with pytest.raises(AssertionError, match="none is the positive one"):
+        scores(["a"], ["a"], ["a", "b", "c"], ["f1"])
     with pytest.raises(KeyError):
         scores(["a"], ["a"], ["a"], ["bleu"])
 

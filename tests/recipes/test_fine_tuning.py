@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import regard
+from regard.data.batches import IGNORED
 from regard.data.conll import Tagged
-from regard.data.rows import IGNORED
 from regard.errors import ConfigError, InputError
 from regard.models import build
 from regard.models.bert import BertClassifierConfig, BertTaggerConfig
@@ -79,7 +79,7 @@ def test_rows_that_are_cut_are_counted_or_an_error(story_pieces):
 
 def test_a_label_is_wanted_of_each_words_first_piece(story_pieces):
     sentence = Tagged(("the", "qzx", "cat"), ("O", "B-X", "I-X"))
-    rows = rows_of([sentence], ("O", "B-X", "I-X"), story_pieces, 40)
+    rows, _ = rows_of([sentence], ("O", "B-X", "I-X"), story_pieces, 40)
     encoded = story_pieces.encode_words(sentence.words)
     assert len(encoded.ids) > 5
     wanted = [IGNORED] * len(encoded.ids)
@@ -93,15 +93,18 @@ def test_a_label_is_wanted_of_each_words_first_piece(story_pieces):
 def test_a_long_sentence_is_several_rows_with_all_its_words(story_pieces):
     words = tuple(["the", "tired", "cat", "slept"] * 25)
     labels = tuple(("O", "B-X", "I-X", "O") * 25)
-    rows = rows_of([Tagged(words, labels)], ("O", "B-X", "I-X"), story_pieces, 16)
-    assert len(rows) > 6
+    rows, sentences = rows_of([Tagged(("cat",), ("O",)), Tagged(words, labels)], ("O", "B-X", "I-X"), story_pieces, 16)
+    assert len(rows) > 7
+    assert sentences == [0, *[1] * (len(rows) - 1)]
     assert rows.lengths.max() <= 16
-    seen = [number for i in range(len(rows)) for number in rows.collate(torch.tensor([i]).numpy()).targets[0].tolist()]
+    seen = [
+        number for i in range(1, len(rows)) for number in rows.collate(torch.tensor([i]).numpy()).targets[0].tolist()
+    ]
     assert [number for number in seen if number != IGNORED] == [0, 1, 2, 0] * 25
 
 
 def test_words_of_which_nothing_is_left_have_no_row(story_pieces):
     sentences = [Tagged(("\u0301",), ("B-X",)), Tagged(("\u0301", "cat"), ("B-X", "O"))]
-    rows = rows_of(sentences, ("O", "B-X"), story_pieces, 16)
-    assert len(rows) == 1
+    rows, owners = rows_of(sentences, ("O", "B-X"), story_pieces, 16)
+    assert (len(rows), owners) == (1, [1])
     assert rows.collate(torch.tensor([0]).numpy()).tokens == 1

@@ -1,10 +1,13 @@
 """A classifier at work: each text gets what it would get alone, in the order given."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import regard
-from regard.errors import InputError
+from regard import checkpoint
+from regard.errors import FolderError, InputError
 from regard.running.classifier import Classifier
 from regard.worlds.stories import Stories
 
@@ -67,6 +70,35 @@ def test_long_texts_are_cut_and_counted_or_refused(make_reader):
     assert classifier.cut == 1
     with pytest.raises(InputError, match=rf"text 2 has {pieces} pieces, this model reads 40"):
         classifier.run_all(["the cat", long], truncate=False)
+
+
+def test_what_it_was_trained_on_is_what_it_reads(sentiment, duplicates, classifier):
+    single, double = regard.load(sentiment), regard.load(duplicates)
+    assert (single.pairs, single.longest) == (False, 48)
+    assert (double.pairs, double.longest) == (True, 12)
+    assert (classifier.pairs, classifier.longest) == (None, 40)  # nobody knows
+    with pytest.raises(InputError, match="got pairs, but this model reads one text at a time"):
+        single.run("the film", "was good")
+    with pytest.raises(InputError, match="got single texts, but this model reads pairs"):
+        double.run_all(["the cat"])
+    assert double.run_all([], []) == single.run_all([]) == []
+
+
+def test_a_text_is_cut_where_those_of_training_were(duplicates):
+    found = regard.load(duplicates)
+    long = "the cat was too tired to go on and slept"
+    row = found.tokenizer.encode(long, "the dog", longest=12)
+    with torch.no_grad():
+        wanted = found.model(torch.tensor([row.ids]), torch.tensor([row.segments]))[0]
+    assert found.logits([long], ["the dog"])[0].tolist() == pytest.approx(wanted.tolist(), abs=1e-5)
+    assert found.cut == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("pairs", 1), ("longest", "12"), ("longest", 2), ("longest", True)])
+def test_facts_that_are_none_are_named(sentiment, name, value):
+    folder = checkpoint.load(sentiment)
+    with pytest.raises(FolderError, match=rf"config.json: task.{name} is {value!r}, wanted"):
+        Classifier.open(replace(folder, task={**folder.task, name: value}))
 
 
 def test_none_and_pairs_that_cannot_be(make_reader, classifier):

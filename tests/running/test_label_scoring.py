@@ -42,7 +42,7 @@ def test_classes_are_scored_as_scikit_learn_scores_them(classifier, table, tmp_p
     found = score_labels(classifier, tmp_path, [table(LABELS)])
     assert found["rows"] == len(TEXTS)
     assert found["accuracy"] == pytest.approx(sklearn.accuracy_score(wanted, chosen))
-    assert found["f1"] == pytest.approx(sklearn.f1_score(wanted, chosen, average="macro", zero_division=0))
+    assert found["macro_f1"] == pytest.approx(sklearn.f1_score(wanted, chosen, average="macro", zero_division=0))
     assert found["matthews"] == pytest.approx(sklearn.matthews_corrcoef(wanted, chosen))
     counts = sklearn.confusion_matrix(wanted, chosen, labels=list(LABELS)).tolist()
     assert found["confusion"][0][1:] == list(LABELS)
@@ -83,12 +83,12 @@ def test_rows_that_lose_their_ends_and_bad_rows_are_told(classifier, table, tmp_
 def test_what_cannot_be_scored_is_named(classifier, make_reader, table, tmp_path):
     judge = make_reader("bert-classifier")
     for model, path, wrong in (
-        (classifier, table(["bad", "ugly"], name="a.tsv"), "a.tsv: row 2 has the label 'ugly'.*one of bad, fair, good"),
-        (judge, table(["1", "high"], name="b.tsv"), "b.tsv: row 2 has the label 'high', wanted a number"),
-        (judge, table(["1", "nan"], name="c.tsv"), "c.tsv: row 2 has the label 'nan', wanted a number"),
+        (classifier, table(["bad", "ugly"], name="a.tsv"), "a.tsv:3 has the label 'ugly'.*one of bad, fair, good"),
+        (judge, table(["1", "high"], name="b.tsv"), "b.tsv:3 has the label 'high', wanted a number"),
+        (judge, table(["1", "nan"], name="c.tsv"), "c.tsv:3 has the label 'nan', wanted a number"),
         (judge, write_glue(tmp_path / "SST-2", "sst2", 6), "SST-2 has classes, but this model gives a score"),
         (classifier, write_glue(tmp_path / "STS-B", "stsb", 6), "STS-B has a score, but this model gives classes"),
-        (classifier, write_glue(tmp_path / "RTE", "rte", 6), "RTE, dev: row 1 has the label .*entailment'"),
+        (classifier, write_glue(tmp_path / "RTE", "rte", 6), "RTE, dev: .*dev.tsv:2 has the label .*entailment'"),
     ):
         with pytest.raises(DataError, match=wrong):
             score_labels(model, tmp_path, [path])
@@ -102,6 +102,7 @@ ENTAILMENT = ("entailment", "neutral", "contradiction")
 def test_mnli_is_scored_on_two_parts_and_ax_on_its_own(make_reader, tmp_path):
     classifier = make_reader("bert-classifier", labels=ENTAILMENT)
     found = score_labels(classifier, tmp_path, [write_glue(tmp_path / "MNLI", "mnli", 30)])
+    assert found.pop("left_out") == ["left out: 2 with the label '-', on which nobody agreed"]
     assert {name.partition("_")[0] for name in found} == {"matched", "mismatched"}
     assert found["matched_rows"] == found["mismatched_rows"] == 15
     assert {"matched_accuracy", "mismatched_accuracy", "matched_confusion", "mismatched_worst"} <= found.keys()
@@ -120,13 +121,21 @@ def test_what_a_run_held_out_is_what_it_was_judged_on(sentiment):
     assert found["matthews"] == pytest.approx(last["heldout_matthews"])
 
 
+def test_where_training_stops_at_long_rows_so_does_scoring(duplicates, tmp_path):
+    path = tmp_path / "test.csv"
+    path.write_text(f"text,second,label\nthe cat,the dog,no\nthe cat,{'the dog ' * 20},no\n")
+    with pytest.raises(DataError, match=r"test.csv:3 has \d+ pieces, this model reads 12 .* data.too_long=stop"):
+        score_labels(regard.load(duplicates), duplicates, [path])
+    assert score_labels(regard.load(duplicates), duplicates, [path], most=1)["rows"] == 1
+
+
 def test_data_that_changed_since_is_named(train_here, tiny_reader, tmp_path):
     path = tmp_path / "data.csv"
     rows = [f"text {number},{'ab'[number % 2]}\n" for number in range(60)]
     path.write_text("".join(["text,label\n", *rows]))
     folder = train_here("classifier", *tiny_reader, "model.vocabulary=100", "training.steps=1", data=[path])
     path.write_text(path.read_text().replace(",b", ",c"))
-    with pytest.raises(DataError, match="what was held out, as it is now: row .* has the label 'c'"):
+    with pytest.raises(DataError, match="what was held out, as it is now: .*data.csv:.* has the label 'c'"):
         score_labels(regard.load(folder), folder, [])
 
 
@@ -145,6 +154,18 @@ def test_tags_are_scored_by_whole_entities(names, people):
     assert found["f1"] == pytest.approx(2 * len(one & other) / (len(one) + len(other)))
     assert {"f1_PER", "f1_LOC"} <= found.keys()
     assert score_tags(tagger, names, [], most=3)["sentences"] == 3
+
+
+def test_long_sentences_score_in_training_as_afterwards(train_here, tiny_reader, tmp_path):
+    path = tmp_path / "long.conll"
+    name = "".join(f"word{n} I-X\n" for n in range(60))  # one name over several rows; soon all is called a name
+    path.write_text("\n".join(f"{n} O\n{name}" for n in range(40)))
+    folder = train_here("tagger", *tiny_reader, "model.vocabulary=100", "training.steps=8", data=[path])
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    last = [line for line in lines if "heldout_f1" in line][-1]
+    found = score_tags(regard.load(folder), folder, [])
+    for name in ("f1", "precision", "recall", "accuracy"):
+        assert found[name] == pytest.approx(last[f"heldout_{name}"]), name
 
 
 def test_a_tag_the_model_does_not_have_is_named(names, tmp_path):

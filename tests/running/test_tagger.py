@@ -85,6 +85,13 @@ def test_entities_are_the_texts_own_letters(sure):
     assert sure("O").run("Ada").entities == []
 
 
+def test_words_are_those_of_tagged_files(sure):
+    text = "Jean-Luc  O'Brien of the U.S. paid 3.5."
+    found = sure("I-X").run(text)
+    assert [word.text for word in found.words] == ["Jean-Luc", "O'Brien", "of", "the", "U.S.", "paid", "3.5", "."]
+    assert [one.text for one in found.entities] == [text]
+
+
 def test_labels_that_mark_nothing_give_no_entities(make_reader):
     assert make_reader("bert-tagger", labels=("NOUN", "VERB")).run("the cat slept").entities == []
 

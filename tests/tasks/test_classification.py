@@ -46,12 +46,13 @@ def test_a_class_without_rows_takes_nothing_from_the_others():
     assert balancing_weights([0, 1, 3]).tolist()[1:] == pytest.approx([2.0, 2 / 3])
 
 
-def test_the_loss_is_summed_and_weighted_in_training_alone():
+def test_the_loss_is_summed_and_weighted():
+    """Held out too: by that loss the best weights are chosen."""
     model = Fixed(LOGITS)
     task = Classification(None, ("a", "b"), ("accuracy",), weights=torch.tensor([2.0, 0.5]))
     plain = -math.log(3 / 4) - math.log(7 / 8)
-    assert task.loss(model.eval(), batch([0, 1])).item() == pytest.approx(plain)
     weighted = -2 * math.log(3 / 4) - 0.5 * math.log(7 / 8)
+    assert task.loss(model.eval(), batch([0, 1])).item() == pytest.approx(weighted)
     assert task.loss(model.train(), batch([0, 1])).item() == pytest.approx(weighted)
     assert Classification(None, ("a", "b"), ()).loss(model, batch([0, 1])).item() == pytest.approx(plain)
 
@@ -64,10 +65,10 @@ def test_the_loss_of_a_score_is_the_squared_error():
 def test_the_scores_are_those_of_scikit_learn():
     chance = np.random.default_rng(3)
     logits, wanted = torch.from_numpy(chance.normal(size=(200, 3))), torch.from_numpy(chance.integers(0, 3, 200))
-    found = score_logits(logits, wanted, ("x", "y", "z"), ("accuracy", "f1", "matthews"))
+    found = score_logits(logits, wanted, ("x", "y", "z"), ("accuracy", "macro_f1", "matthews"))
     chosen = logits.argmax(-1).numpy()
     assert found["accuracy"] == pytest.approx(sklearn.accuracy_score(wanted, chosen))
-    assert found["f1"] == pytest.approx(sklearn.f1_score(wanted, chosen, average="macro"))
+    assert found["macro_f1"] == pytest.approx(sklearn.f1_score(wanted, chosen, average="macro"))
     assert found["matthews"] == pytest.approx(sklearn.matthews_corrcoef(wanted, chosen))
     numbers = score_logits(logits[:, :1], logits[:, 1] + logits[:, 0], (), ("pearson", "spearman"))
     sides = logits[:, 0].numpy(), (logits[:, 1] + logits[:, 0]).numpy()

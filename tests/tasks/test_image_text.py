@@ -1,7 +1,6 @@
 """The lesson of ViLBERT: what is hidden on either side, and whether the two belong together."""
 
 import math
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from regard.data.image_text import HIDDEN, NEAR, TRUE, ImageTextData, PairingCon
 from regard.data.masking import PieceTable
 from regard.data.regions import UNKNOWN, PictureRegions, Regions, geometry
 from regard.evaluation.evaluate import heldout_loss, measures
-from regard.models import build
 from regard.models.symbols import ReaderSymbols
 from regard.models.vilbert import SeeingConfig, StreamConfig, ViLBERTPretraining, ViLBERTPretrainingConfig
 from regard.tasks import TASKS
@@ -104,14 +102,16 @@ def test_where_no_pair_is_judged_or_all_are_the_loss_is_that_of_the_rest(share):
 
 
 def test_the_measures_are_shares_of_what_was_asked():
-    lesson, reader = task(regions=0.5), model()
+    lesson, reader = task(regions=0.5, kept=0.5), model()
     batches = list(lesson.heldout_batches(budget=300))
-    right = {"masked_accuracy": [], "region_accuracy": [], "fit_accuracy": [], "near_accuracy": []}
+    right = {"masked_accuracy": [], "region_accuracy": [], "seen_accuracy": [], "fit_accuracy": [], "near_accuracy": []}
     for batch in batches:
         said = reader(batch.ids, batch.segments, batch.regions, batch.boxes)
         right["masked_accuracy"] += (said.words.flatten(0, 1)[batch.places].argmax(-1) == batch.targets).tolist()
         found = said.regions.flatten(0, 1)[batch.region_places].argmax(-1)
-        right["region_accuracy"] += (found == batch.region_targets).tolist()
+        blank = (batch.regions.flatten(0, 1)[batch.region_places] == 0).all(-1)
+        right["region_accuracy"] += (found == batch.region_targets)[blank].tolist()
+        right["seen_accuracy"] += (found == batch.region_targets)[~blank].tolist()
         pairs = ((said.fits > 0) == (batch.kinds == TRUE)).tolist()
         right["fit_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind != HIDDEN]
         right["near_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind == NEAR]
@@ -125,20 +125,6 @@ def test_without_kinds_it_is_measured_how_far_the_features_are_off():
     found = measures(reader, lesson, 1.0, lesson.heldout_batches(budget=300))
     assert "region_accuracy" not in found
     assert found["region_error"] > 0
-
-
-def test_it_can_be_learned():
-    """What a thing is, is told by its words where it is hidden, and by its region where the word is."""
-    lesson, reader = task(), build(model().config)
-    optimizer = torch.optim.Adam(reader.parameters(), lr=4e-3)
-    batches = lesson.training_batches(budget=400, seed=1, start=Position(0, 0))
-    for _, batch in islice(batches, 160):
-        optimizer.zero_grad()
-        (lesson.loss(reader, batch) / batch.tokens).backward()
-        optimizer.step()
-    found = measures(reader, lesson, 1.0, lesson.heldout_batches(budget=400))
-    assert found["fit_accuracy"] > 0.85
-    assert found["masked_accuracy"] > 0.7
 
 
 def test_the_task_is_known_by_its_name():

@@ -256,6 +256,26 @@ def test_folders_that_are_none(tmp_path):
         WordPieces.from_folder(tmp_path)
 
 
+@pytest.mark.parametrize("cased", [False, True])
+def test_a_vocabulary_alone_is_read_as_theirs(tmp_path, cased):
+    path = write_vocabulary(tmp_path) / "vocab.txt"
+    ours = WordPieces.load(path, cased=cased)
+    theirs = transformers.BertTokenizerFast(vocab=str(path), do_lower_case=not cased)
+    assert ours.cased == cased
+    for text in TEXTS:
+        found, wanted = ours.encode(text, "The cat"), as_theirs(theirs, text, "The cat")
+        assert (found.ids, found.segments) == (wanted["input_ids"], wanted["token_type_ids"])
+    assert WordPieces.load(str(path)).to_json() == WordPieces.load(path, cased=False).to_json()
+
+
+def test_a_vocabulary_that_is_none_is_named(tmp_path):
+    with pytest.raises(FolderError, match=r"none\.txt: cannot be read as a vocabulary"):
+        WordPieces.load(tmp_path / "none.txt")
+    (tmp_path / "words.txt").write_text("the\ncat\n")
+    with pytest.raises(FolderError, match=r"words\.txt: its pad_token '\[PAD\]' is no piece of its vocabulary"):
+        WordPieces.load(tmp_path / "words.txt")
+
+
 def test_half_a_character_is_a_mistake():
     ours = WordPieces.train(STORY, 100)
     for mistaken in (lambda: ours.encode("a\ud800"), lambda: ours.encode_words(["a\ud800"])):

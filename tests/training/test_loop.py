@@ -142,10 +142,17 @@ def test_epochs_say_how_many_steps_there_are(tmp_path):
     class Counted(Doubling):
         epoch = 5
 
-    model, reports = go(tmp_path / "a", Counted(), steps=1000, epochs=3, accumulate=2, schedule="linear")
+    passes = {
+        "steps": 1000,
+        "epochs": 3,
+        "accumulate": 2,
+        "schedule": "linear",
+        "warmup": 50,
+    }  # of warmup a tenth: none
+    model, reports = go(tmp_path / "a", Counted(), **passes)
     assert [report.steps for report in reports[:-1]] == [8] * 8
     progress = RunFolder(tmp_path / "a").newest_progress()
-    same, _ = go(tmp_path / "b", Counted(), steps=8, accumulate=2, schedule="linear")
+    same, _ = go(tmp_path / "b", Counted(), steps=8, accumulate=2, schedule="linear", warmup=0)
     assert torch.equal(weights(model), weights(same))
     assert is_over(progress, TrainingConfig(steps=1000, epochs=3))
     assert not is_over(progress, TrainingConfig(steps=1000, epochs=3.5))  # the run may be lengthened

@@ -44,7 +44,8 @@ def evaluate(
 
     Classifiers: accuracy, F1, Matthews' or Pearson's and Spearman's correlation, confusions, the worst errors; DATA is
     a table or a folder of GLUE. Taggers: F1 of entities. BERT: hidden words, next sentences, and on the built-in
-    stories what "it" means. Captioners: exact captions, BLEU-4, CIDEr, how much of the attention is on what is spoken of.
+    stories what "it" means. Captioners: exact captions, BLEU-4, CIDEr, how much of the attention is on what is spoken
+    of.
 
     Several models (one recipe, other seeds) give mean and standard deviation.
 

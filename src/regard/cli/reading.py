@@ -89,7 +89,7 @@ def _fill(runner: "Filler", texts: list[str], second: str | None, count: int | N
 
 
 def _classify(runner: "Classifier", texts: list[str], second: str | None, as_json: bool) -> None:
-    firsts, seconds = _pairs(texts, second)
+    firsts, seconds = _pairs(texts, second, runner.pairs)
     for found in runner.run_all(firsts, seconds):
         if as_json:
             pair = {} if found.second is None else {"second": found.second}
@@ -105,10 +105,12 @@ def _classify(runner: "Classifier", texts: list[str], second: str | None, as_jso
             print(f"{found.label}\t{found.score:.3f}\t{found.text}")
 
 
-def _pairs(texts: list[str], second: str | None) -> tuple[list[str], list[str] | None]:
-    """A text with a tab in it is a pair."""
+def _pairs(texts: list[str], second: str | None, known: bool | None) -> tuple[list[str], list[str] | None]:
+    """A text with a tab in it is a pair, unless it is known that the model reads one text at a time."""
     if second is not None:
         return texts, [second] * len(texts)
+    if known is False:
+        return texts, None
     split = [text.partition("\t") for text in texts]
     if not any(tab for _, tab, _ in split):
         return texts, None
@@ -133,8 +135,6 @@ def _tag(runner: "Tagger", texts: list[str], as_json: bool) -> None:
 
 
 def _embed(runner: "Encoder", texts: list[str], output: Path | None, as_json: bool) -> None:
-    import numpy as np
-
     if output is not None:
         from regard.inspection.map import check_map
 
@@ -150,10 +150,7 @@ def _embed(runner: "Encoder", texts: list[str], output: Path | None, as_json: bo
                 json.dumps({"text": text, "vector": [round(float(value), 7) for value in vector]}, ensure_ascii=False)
             )
     else:
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        cosines = (vectors / lengths) @ (vectors / lengths).T
-        distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=-1) if len(texts) <= 2000 else None
-        _show_near(texts, vectors, cosines, distances)
+        _show_near(texts, vectors)
     if output is not None:
         from regard.inspection.map import pca, save_map
 
@@ -161,19 +158,21 @@ def _embed(runner: "Encoder", texts: list[str], output: Path | None, as_json: bo
         note(f"wrote {output}")
 
 
-def _show_near(texts: list[str], vectors: Any, cosines: Any, distances: Any) -> None:
+def _show_near(texts: list[str], vectors: Any) -> None:
     """For each text the nearest others, with cosine and euclidean distance; of one text its vector."""
+    import numpy as np
+
     if len(texts) == 1:
         print(" ".join(f"{value:.4f}" for value in vectors[0]))
         return
-    for number, text in enumerate(texts):
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for number, text in enumerate(texts[: 1 if len(texts) == 2 else None]):
         print(text)
-        near = [other for other in (-cosines[number]).argsort().tolist() if other != number]
-        for other in near[: NEIGHBORS if len(texts) > 2 else 1]:
-            apart = "" if distances is None else f"   distance {distances[number, other]:.3f}"
-            print(f"  cosine {cosines[number, other]:+.3f}{apart}   {texts[other]}")
-        if len(texts) == 2:
-            return
+        cosines = units @ units[number]
+        near = [other for other in (-cosines).argsort().tolist() if other != number]
+        for other in near[:NEIGHBORS]:
+            apart = np.linalg.norm(vectors[other] - vectors[number])
+            print(f"  cosine {cosines[other]:+.3f}   distance {apart:.3f}   {texts[other]}")
 
 
 def _short(text: str) -> str:

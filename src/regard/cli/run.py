@@ -187,7 +187,7 @@ def run(
         see(runner, texts, strategy=looking, find=find, boxes=boxes, output=output, as_json=as_json)
         return
     _refuse({"find": find, "boxes": boxes}, f"{model}, which sees no pictures")
-    if output is not None and not embed:
+    if output is not None and not isinstance(runner, Encoder):
         check_picture(output)
         if len(texts) != 1:
             raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")

@@ -58,8 +58,8 @@ def train(
     dotted: training.steps=200 model.layers=4 data.on_error=skip.
 
     bert reads the same text: documents with a blank line between them. classifier takes .csv, .tsv, .jsonl and
-    .parquet tables, glue a folder of GLUE, tagger CoNLL files; --from is the encoder they begin from. captioner takes a folder of
-    pictures and a file of captions; without DATA it, vilbert and vqa learn from drawn scenes.
+    .parquet tables, glue a folder of GLUE, tagger CoNLL files; --from is the encoder they begin from. captioner takes
+    a folder of pictures and a file of captions; without DATA it, vilbert and vqa learn from drawn scenes.
 
     Examples:
 

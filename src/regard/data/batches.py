@@ -21,6 +21,7 @@ from regard.errors import ConfigError, DataError
 POOL = 64  # batches sorted together: more means less padding and less chance in what meets in a batch
 OPEN = 16  # rows that can still take a sentence: more means fuller rows and a slower plan
 MARK = 1  # every sentence gets one more token: the source its end, the target its begin or end
+IGNORED = -100  # a target that nothing is wanted of
 
 Item = TypeVar("Item")
 

@@ -34,7 +34,9 @@ class Columns(Facts):
     """Where the texts and the label stand: by name, or by number in a file without a header."""
 
     text: str | None = Field(None, description="column of the text: its name, or its number in a file without header")
-    second: str | None = Field(None, description=f"column of the second text of a pair; {NOTHING} for none")
+    second: str | None = Field(
+        None, description=f"column of the second text of a pair; {NOTHING} for none, as where only text is given"
+    )
     label: str | None = Field(None, description="column of the label")
 
     @property
@@ -106,7 +108,7 @@ def _place(path: Path, names: list[str], column: str | None) -> int | None:
 def _texts(path: Path, names: list[str], columns: Columns, given: list[int | None]) -> tuple[int, int | None]:
     texts = _candidates(names, TEXT, given) if given[0] is None else [given[0]]
     seconds = _candidates(names, SECOND, given) if given[1] is None else [given[1]]
-    if columns.second == NOTHING:
+    if columns.second == NOTHING or (given[0] is not None and given[1] is None):  # who names the text names the second
         seconds = []
     elif sorted(names[place].casefold() for place in texts) == list(QUESTION_AND_ANSWER) and not seconds:
         texts.sort(key=lambda place: names[place].casefold())

@@ -16,7 +16,6 @@ from regard.data.tables import Cells, Flaw, Row, column_names, read_rows
 from regard.errors import DataError
 
 HIGHEST = 5.0  # score of STS-B
-UNDECIDED = "-"  # the label where MNLI's annotators did not agree
 TRAINING = "training"
 ENTAILMENT = ("entailment", "neutral", "contradiction")
 
@@ -49,6 +48,7 @@ class GlueTask:
     heldout: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"dev": ("dev.tsv",)})
     unlabeled: Mapping[str, Unlabeled] = field(default_factory=dict)
     header: bool = True
+    undecided: str | None = None  # the label of rows on which the annotators did not agree; they are left out
 
     @property
     def parts(self) -> list[str]:
@@ -120,6 +120,7 @@ GLUE: dict[str, GlueTask] = {
             "test_matched": Unlabeled(("test_matched.tsv",), "sentence1", "sentence2"),
             "test_mismatched": Unlabeled(("test_mismatched.tsv",), "sentence1", "sentence2"),
         },
+        undecided="-",
     ),
     "qnli": GlueTask(
         name="QNLI",
@@ -178,7 +179,7 @@ def read_glue(folder: Path, task: GlueTask, part: str, *, on_error: OnError, rep
     """The rows of a part: "training", one of `task.heldout` or one of `task.unlabeled`.
 
     DataError: a folder, file or column that is missing, at once; a bad row (a label the task does not have is one),
-    unless `on_error` is "skip". Rows whose label is "-" are left out: nobody agreed on one.
+    unless `on_error` is "skip". Rows with the label `task.undecided` are left out, and counted in the report.
     """
     if part not in task.parts:
         raise DataError(f"{task.name} has no part {part!r}, only {', '.join(task.parts)}")
@@ -189,7 +190,10 @@ def read_glue(folder: Path, task: GlueTask, part: str, *, on_error: OnError, rep
         path, header = _file(folder, task, part), task.header
         wanted = [column for column in (task.text, task.second, task.label) if column]
     make = partial(_checked, task=task, labeled=found is None)
-    return good_rows(path, _decided(_rows(path, wanted, header), found is None), make, on_error, report)
+    rows = _rows(path, wanted, header)
+    if found is None and task.undecided is not None:
+        rows = _decided(rows, task.undecided, report)
+    return good_rows(path, rows, make, on_error, report)
 
 
 def _file(folder: Path, task: GlueTask, part: str) -> Path:
@@ -227,9 +231,11 @@ def _rows(path: Path, wanted: list[str], header: bool) -> Iterator[Row]:
     return read_rows(path, [names.index(column) for column in wanted], header=header, form=".tsv")
 
 
-def _decided(rows: Iterator[Row], labeled: bool) -> Iterator[Row]:
+def _decided(rows: Iterator[Row], undecided: str, report: BadLines) -> Iterator[Row]:
     for line, cells in rows:
-        if not (labeled and not isinstance(cells, Flaw) and cells[-1] == UNDECIDED):
+        if not isinstance(cells, Flaw) and cells[-1] == undecided:
+            report.left_out[f"with the label {undecided!r}, on which nobody agreed"] += 1
+        else:
             yield line, cells
 
 

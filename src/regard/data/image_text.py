@@ -18,8 +18,8 @@ from pydantic import Field
 from torch import Tensor
 
 from regard.config import Facts
-from regard.data.batches import MARK, Position, bucketed, draws, endless
-from regard.data.masking import IGNORED, MaskingConfig, PieceTable, mask_row
+from regard.data.batches import IGNORED, MARK, Position, bucketed, draws, endless
+from regard.data.masking import MaskingConfig, PieceTable, mask_row
 from regard.data.regions import UNKNOWN, Regions
 from regard.errors import DataError
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -22,11 +22,21 @@ UNREADABLE = re.compile(
 
 @dataclass(frozen=True)
 class Labeled:
-    """A text or a pair of texts, with its label as it is written; no label where the file has none."""
+    """A text or a pair of texts, with its label as it is written; no label where the file has none.
+
+    Where it stands is no part of what it is: rows of two files may be equal.
+    """
 
     text: str
-    second: str | None
-    label: str | None
+    second: str | None = None
+    label: str | None = None
+    file: Path | None = field(default=None, compare=False)
+    line: int = field(default=0, compare=False)  # where it begins, from 1; in Parquet the row
+
+    @property
+    def place(self) -> str:
+        """ "reviews.csv:12" for whoever has to mend it; nothing where it is of no file."""
+        return "" if self.file is None else f"{self.file}:{self.line}"
 
 
 def read_labeled(
@@ -66,7 +76,7 @@ def good_rows(
         found = cells if isinstance(cells, Flaw) else make(cells)
         if isinstance(found, Labeled):
             good += 1
-            yield found
+            yield replace(found, file=path, line=line)
             continue
         flaw = BadLine(path, line, *found)
         if on_error == "stop":

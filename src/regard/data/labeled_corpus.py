@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from regard.config import Facts
-from regard.data.columns import Columns
+from regard.config import Facts, whole_path
+from regard.data.columns import Columns, choose_columns
 from regard.data.glue import TRAINING, GlueTask, read_glue, task_of
 from regard.data.labeled import Labeled, read_labeled
 from regard.data.pairs import BadLines, is_heldout
@@ -26,10 +26,12 @@ class LabeledDataConfig(Columns):
 
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad row: stop there, or skip it")
     heldout: float = Field(0.1, gt=0, lt=1, description="share of the rows kept out of training")
-    dev: str | None = Field(None, description="a file to measure on, instead of rows kept out")
+    dev: Path | None = Field(None, description="a file to measure on, instead of rows kept out")
     kind: Literal["auto", "classes", "score"] = Field("auto", description="what the label is; auto: as it looks")
     longest: int | None = Field(None, ge=8, description="pieces of a row at most; none: as many as the model reads")
     too_long: Literal["cut", "stop"] = Field("cut", description="a longer row is cut, and counted, or is an error")
+
+    _whole_path = field_validator("dev")(whole_path)
 
 
 class GlueDataConfig(Facts):
@@ -76,18 +78,28 @@ def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorp
             )
     else:
         training = rows
-        heldout = list(read_labeled([Path(config.dev)], columns=columns, on_error=config.on_error, report=bad))
+        heldout = list(read_labeled([config.dev], columns=columns, on_error=config.on_error, report=bad))
         _check_alike(training, heldout, config.dev)
-    where = config.dev or "what is held out"
-    notes = bad.summary()
+    where = "what is held out"
+    chosen = [choose_columns(path, columns).note() for path in [*paths, *([config.dev] if config.dev else [])]]
+    notes = [*dict.fromkeys(chosen), *bad.summary()]
     if _is_score(rows, config.kind):
         check_scores(heldout, where)
         notes.append("the labels are numbers: it learns a score; data.kind=classes makes classes of them")
-        return LabeledCorpus(training, {"heldout": heldout}, (), ("pearson", "spearman"), notes)
+        return LabeledCorpus(training, {"heldout": heldout}, (), metrics_of(()), notes)
     labels = labels_of(rows)
+    if config.kind == "auto" and len(labels) > 2 and all(map(_is_number, labels)):
+        notes.append("the labels are numbers, learned as classes; data.kind=score learns them as a score")
     check_labels(heldout, labels, where)
     notes += unlearned(labels, {row.label or "" for row in training})
-    return LabeledCorpus(training, {"heldout": heldout}, labels, ("accuracy", "f1", "matthews"), notes)
+    return LabeledCorpus(training, {"heldout": heldout}, labels, metrics_of(labels), notes)
+
+
+def metrics_of(labels: Sequence[str]) -> tuple[str, ...]:
+    """How the user's own classes are measured; without any, a score. The second of two is the one to be found."""
+    if not labels:
+        return "pearson", "spearman"
+    return "accuracy", f"f1_{labels[1]}" if len(labels) == 2 else "macro_f1", "matthews"
 
 
 def read_glue_corpus(folder: Path, config: GlueDataConfig) -> LabeledCorpus:
@@ -124,21 +136,21 @@ def labels_of(rows: Iterable[Labeled]) -> tuple[str, ...]:
     )
 
 
-def check_labels(rows: Iterable[Labeled], labels: Sequence[str], where: object) -> None:
-    """DataError: a label that no class of the model has."""
+def check_labels(rows: Iterable[Labeled], labels: Sequence[str], where: str) -> None:
+    """DataError: a label that no class of the model has. `where` says what the rows are."""
     for number, row in enumerate(rows, 1):
         if row.label not in labels:
             raise DataError(
-                f"{where}: row {number:,} has the label {row.label!r}, which the model was not trained on; "
-                f"wanted one of {', '.join(labels[:20])}"
+                f"{where}: {row.place or f'row {number:,}'} has the label {row.label!r}, "
+                f"which the model was not trained on; wanted one of {', '.join(labels[:20])}"
             )
 
 
-def check_scores(rows: Iterable[Labeled], where: object) -> None:
+def check_scores(rows: Iterable[Labeled], where: str) -> None:
     """DataError: a label that is no number."""
     for number, row in enumerate(rows, 1):
         if not _is_number(row.label or ""):
-            raise DataError(f"{where}: row {number:,} has the label {row.label!r}, wanted a number")
+            raise DataError(f"{where}: {row.place or f'row {number:,}'} has the label {row.label!r}, wanted a number")
 
 
 def unlearned(labels: Sequence[str], learned: Collection[str]) -> list[str]:
@@ -147,7 +159,7 @@ def unlearned(labels: Sequence[str], learned: Collection[str]) -> list[str]:
     return [f"nothing to train on for {', '.join(without[:10])}: all of it is held out"] if without else []
 
 
-def _check_alike(training: Sequence[Labeled], heldout: Sequence[Labeled], dev: str) -> None:
+def _check_alike(training: Sequence[Labeled], heldout: Sequence[Labeled], dev: Path) -> None:
     pairs = training[0].second is not None
     if pairs != (heldout[0].second is not None):
         kinds = ("pairs", "single texts") if pairs else ("single texts", "pairs")

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.batches import MARK, Position, bucketed, endless, shuffled
+from regard.data.batches import IGNORED, MARK, Position, bucketed, endless, shuffled
 from regard.data.cache import cached, content_key
 from regard.data.cutting import Piece
-from regard.data.masking import IGNORED, Masked, MaskingConfig, PieceTable, mask_row
+from regard.data.masking import Masked, MaskingConfig, PieceTable, mask_row
 from regard.data.sentence_pairs import pair_rows, parts, row_lengths, text_rows
 from regard.data.tokenized_documents import WHAT, TokenizedDocuments
 from regard.errors import ConfigError, DataError

@@ -12,10 +12,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from regard.config import Facts
-from regard.data.batches import draws
+from regard.data.batches import IGNORED, draws
 from regard.errors import ConfigError
 
-IGNORED = -100  # a target that is not asked for
 NO_WORD = -1  # the word of a symbol
 
 

@@ -53,10 +53,14 @@ class BadLine:
 
 @dataclass
 class BadLines:
-    """The lines left out: how many of each kind, and the first five of them."""
+    """The lines left out: how many of each kind, and the first five of them.
+
+    `left_out` counts those that nothing is wrong with, but that are no examples, by why that is.
+    """
 
     first: list[BadLine] = field(default_factory=list)
     by_reason: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
 
     @property
     def count(self) -> int:
@@ -68,11 +72,13 @@ class BadLines:
             self.first.append(bad)
 
     def summary(self) -> list[str]:
-        """Lines for the user: the counts, then the first bad lines. Nothing bad: no lines."""
+        """Lines for the user: the counts, then the first bad lines. Nothing left out: no lines."""
+        others = [f"left out: {count:,} {why}" for why, count in self.left_out.items()]
         if not self.count:
-            return []
+            return others
         kinds = ", ".join(f"{reason} {count:,}" for reason, count in self.by_reason.most_common())
         return [
+            *others,
             f"bad lines left out: {self.count:,} ({kinds}); the first:",
             *(f"  {bad}" for bad in self.first),
         ]

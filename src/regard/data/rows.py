@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.batches import MARK, Position, bucketed, endless, shuffled
+from regard.data.batches import IGNORED, MARK, Position, bucketed, endless, shuffled
 from regard.errors import DataError
 
-IGNORED = -100  # a place that nothing is wanted of
 STREAM = 8  # of random numbers; others order sentence pairs, windows and masked rows
 MOST = 32  # rows of a batch (Devlin 2019, A.3): of short ones more would make fewer steps and learn less
 
@@ -65,7 +64,7 @@ class Rows:
         # Rows have one side here; what is counted for the other, and for the marks of both, is taken off.
         lengths = self.lengths[:most] - 2 * MARK
         batches = bucketed(lengths, np.zeros_like(lengths), budget=budget, seed=seed, epoch=epoch)
-        parts = [batch[start : start + MOST] for batch in batches for start in range(0, len(batch), MOST)]
+        parts = [part for batch in batches for part in np.array_split(batch, -(-len(batch) // MOST))]
         return [parts[i] for i in shuffled(len(parts), seed, epoch, STREAM)]
 
     def collate(self, indices: np.ndarray) -> RowBatch:

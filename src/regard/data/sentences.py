@@ -21,7 +21,12 @@ OPENING = "\"'“‘«([¿¡—"
 
 
 class SentenceCorpus(TextCorpus):
-    """The documents of the user's files, split in two as those of a language model are."""
+    """The documents of the user's files, split in two as those of a language model are, but whole ones sooner.
+
+    The end of a short document is less than the two sentences that a pair needs.
+    """
+
+    enough = 6
 
     def __init__(self, paths: Sequence[Path | str], config: TextFilesConfig) -> None:
         super().__init__(paths, config)

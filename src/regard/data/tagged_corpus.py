@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from regard.config import Facts
+from regard.config import Facts, whole_path
 from regard.data.conll import Tagged, read_tagged
 from regard.data.labeled_corpus import unlearned
 from regard.data.pairs import BadLines, is_heldout
@@ -21,7 +21,9 @@ class TaggedDataConfig(Facts):
     column: int | None = Field(None, ge=1, description="column of the label; none: the last (.conllu: the fourth)")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad sentence: stop there, or skip it")
     heldout: float = Field(0.1, gt=0, lt=1, description="share of the sentences kept out of training")
-    dev: str | None = Field(None, description="a file to measure on, instead of sentences kept out")
+    dev: Path | None = Field(None, description="a file to measure on, instead of sentences kept out")
+
+    _whole_path = field_validator("dev")(whole_path)
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def read_tagged_corpus(paths: Sequence[Path], config: TaggedDataConfig) -> Tagge
         heldout = [one for one, out in zip(sentences, kept, strict=True) if out]
         training = [one for one, out in zip(sentences, kept, strict=True) if not out]
     else:
-        training, heldout = sentences, read([Path(config.dev)])
+        training, heldout = sentences, read([config.dev])
     if not training or not heldout:
         raise DataError(
             f"{len(training)} sentences to train on and {len(heldout)} held out: too few; "

@@ -44,6 +44,8 @@ class TextCorpus:
     last tenth of its characters, say.
     """
 
+    enough = ENOUGH
+
     def __init__(self, paths: Sequence[Path | str], config: TextFilesConfig) -> None:
         """Reads everything once, to count it and to find what is bad: DataError, or lines in `notes`."""
         self.files = expand(paths)
@@ -56,7 +58,7 @@ class TextCorpus:
 
     def _count(self, pieces: Iterator[Piece]) -> None:
         self.documents = self.characters = 0
-        few = ENOUGH / self.config.heldout
+        few = self.enough / self.config.heldout
         lengths = [0]
         for piece in pieces:
             self.characters += len(piece.text)

@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.batches import Position, draws
+from regard.data.batches import IGNORED, Position, draws
 from regard.data.token_stream import TokenStream
 from regard.errors import DataError
 
-IGNORED = -100  # a target that is not asked for
 STREAM = 2  # of random numbers: 0 and 1 order sentence pairs
 
 

@@ -25,6 +25,7 @@ from regard.models.bert import BertConfig
 from regard.models.captioner import CaptionerConfig
 from regard.models.symbols import LanguageConfig
 from regard.models.transformer import Transformer, TransformerConfig
+from regard.models.vilbert import BOX, ViLBERTConfig
 
 BYTES = 4  # of a number in single precision
 LARGEST = 8e9  # bytes that a measurement may take
@@ -84,6 +85,24 @@ def reader_cost(model: Any, *, batch: int, length: int) -> list[Row]:
         Row("attention matrices", "bytes", BYTES * batch * formula.attention_numbers, passing.weights),
         *passing.times,
         Row("reading", "tokens/s", None, batch * length / passing.seconds),
+    ]
+
+
+@torch.inference_mode()
+def pair_cost(model: Any, *, batch: int, length: int, regions: int) -> list[Row]:
+    """The costs of a model that reads a text beside a picture: of `length` tokens, all guessed, and so many regions."""
+    config: ViLBERTConfig = model.config
+    formula = FORMULAS[type(config)](config, length, length, regions)
+    _check_room(formula, batch, length * config.vocabulary + regions * config.seeing.numbers)
+    ids = _ids(model, config.vocabulary, batch, length)
+    picture = torch.randn(batch, regions, config.seeing.numbers), torch.rand(batch, regions, BOX) + 0.1
+    passing = _Passed.over(model, ids, torch.zeros_like(ids), *picture)
+    return [
+        *_sizes(model),
+        Row("multiply-adds of a pass", "", batch * formula.multiply_adds, passing.adds),
+        Row("attention matrices", "bytes", BYTES * batch * formula.attention_numbers, passing.weights),
+        *passing.times,
+        Row("reading", "pairs/s", None, batch / passing.seconds),
     ]
 
 

@@ -23,7 +23,9 @@ def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return in_parts(words, weight, bias)
     if rows > FEW:
         return F.linear(words, weight, bias)
-    return in_columns(words.reshape(rows, -1), weight, bias).contiguous().view(*words.shape[:-1], len(weight))
+    return (
+        in_columns(words.reshape(rows, weight.shape[1]), weight, bias).contiguous().view(*words.shape[:-1], len(weight))
+    )
 
 
 def in_parts(word: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -18,14 +18,23 @@ from sklearn import metrics as sklearn
 
 
 def scores(
-    found: Sequence[str], wanted: Sequence[str], labels: Sequence[str], metrics: Sequence[str] = ("accuracy", "f1")
+    found: Sequence[str],
+    wanted: Sequence[str],
+    labels: Sequence[str],
+    metrics: Sequence[str] = ("accuracy", "macro_f1"),
 ) -> dict[str, float]:
-    """Some of "accuracy", "f1" and "matthews" of found labels, by name; `labels` are all there are, in their order."""
+    """Some scores of found labels, by name; `labels` are all there are, in their order.
+
+    The names: "accuracy", "matthews", "f1" (of two labels, the F1 of the second), "f1_good" (of the label "good") and
+    "macro_f1" (the mean over the labels).
+    """
     _check(found, wanted, labels)
     functions: dict[str, Callable[[Sequence[str], Sequence[str]], float]] = {
         "accuracy": accuracy,
         "f1": partial(f1, labels=labels),
+        "macro_f1": macro_f1,
         "matthews": matthews,
+        **{f"f1_{label}": partial(f1_of, label=label) for label in labels},
     }
     return {name: functions[name](found, wanted) for name in metrics}
 
@@ -44,10 +53,14 @@ def accuracy(found: Sequence[str], wanted: Sequence[str]) -> float:
 
 
 def f1(found: Sequence[str], wanted: Sequence[str], labels: Sequence[str]) -> float:
-    """Of two labels, the F1 of the second, the positive one (as GLUE has it for MRPC and QQP); else the macro-F1."""
-    if len(labels) != 2:
-        return macro_f1(found, wanted)
-    return float(sklearn.f1_score(wanted, found, labels=list(labels[1:]), average="macro", zero_division=0))
+    """Of two labels, the F1 of the second, the positive one, as GLUE has it for MRPC and QQP."""
+    assert len(labels) == 2, f"of {len(labels)} labels none is the positive one; wanted f1_<label> or macro_f1"
+    return f1_of(found, wanted, labels[1])
+
+
+def f1_of(found: Sequence[str], wanted: Sequence[str], label: str) -> float:
+    """The F1 of one label."""
+    return float(sklearn.f1_score(wanted, found, labels=[label], average="macro", zero_division=0))
 
 
 def macro_f1(found: Sequence[str], wanted: Sequence[str]) -> float:

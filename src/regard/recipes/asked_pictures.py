@@ -48,8 +48,8 @@ def _check(given: Given, settings: QuestionDataConfig, config: ViLBERTAnswererCo
         raise ConfigError(f"data.ask={settings.ask} is of the built-in scenes; a folder has questions, leave it out")
     if not config.seeing.cells or config.seeing.patch is None:
         raise ConfigError(
-            "pictures of a folder have no boxes: the model must see cells, such as model.seeing.cells=8 "
-            "model.seeing.patch=8; a model to begin from must have learned so"
+            "pictures of a folder have no boxes: the model must see cells, such as model.seeing.cells=4 "
+            "model.seeing.patch=16; a model to begin from must have learned so"
         )
 
 

@@ -7,6 +7,12 @@
 
 Text is documents with a blank line between them, a sentence a line, or running prose. One document alone has no other
 to take a false next sentence from: task.next_sentence=false learns from hidden words alone.
+
+On the stories: a million parameters (4 layers of width 128), 1,200 steps, 10.4 minutes on two cores that other programs
+were busy on too. Of the hidden words of held-out stories 89.9 % are guessed (always "the": 12 %), of the pairs of texts
+93.0 % are judged rightly (chance: 50 %). What "it" means, `regard evaluate` asks by a linear probe: 91.6 % of 1,000
+sentences with uses of "it" that were never seen, by the words of the second block; by the words as they go in, 49.8 %.
+A probe that knew only who acts and the adjective would reach 84 %.
 """
 
 from regard.models.bert import BertPretrainingConfig

@@ -7,7 +7,7 @@
 Reads .csv, .tsv, .jsonl and .parquet; text, second text and label are found by the names of their columns, or given:
 data.text=… data.second=… data.label=…. Numbers with fractions are learned as a score. Four passes over the data at
 most; it ends early when five evaluations bring nothing better, and keeps the best. Without --from it begins from
-nothing, with a small encoder and a vocabulary of your texts.
+nothing, with a small encoder and a vocabulary of your texts. See `regard recipes glue` for a figure.
 """
 
 from regard.data.labeled_corpus import LabeledDataConfig
@@ -27,4 +27,4 @@ def settings(given: Given) -> Run:
     )
 
 
-RECIPE = Recipe("classifier", settings, prepare, "what a waste of an evening", starts=True, judged=True)
+RECIPE = Recipe("classifier", settings, prepare, "a text of yours", starts=True, judged=True)

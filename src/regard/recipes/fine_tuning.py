@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, InputError
+from regard.huggingface.bert import symbols_of
 from regard.models.bert import BertConfig
 from regard.models.symbols import ReaderSymbols
 from regard.recipes.run import Given
@@ -69,8 +70,7 @@ def fitted(config: Head, given: Given, tokenizer: WordPieces) -> Head:
     """The config for these words, where they are new."""
     if given.start:
         return config
-    symbols = ReaderSymbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end, mask=tokenizer.mask)
-    return config.fitted(vocabulary=tokenizer.size, symbols=symbols)
+    return config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
 
 
 def start_of(given: Given, config: BertConfig, score: float | None = None) -> Callable[[nn.Module], str]:
@@ -98,15 +98,18 @@ def weights_of(start: Any, config: BertConfig) -> dict[str, Tensor]:
     return found
 
 
-def check_lengths(encoded: Sequence[Encoded], longest: int, too_long: str, which: str) -> list[str]:
-    """A note on rows that were cut, or an error at the first."""
+def check_lengths(
+    encoded: Sequence[Encoded], longest: int, too_long: str, which: str, places: Sequence[str] = ()
+) -> list[str]:
+    """A note on rows that were cut, or an error at the first; `places` are where they stand."""
     cut = [(number, one.cut) for number, one in enumerate(encoded, 1) if one.cut]
     if not cut:
         return []
     if too_long == "stop":
         number, pieces = cut[0]
+        place = places[number - 1] if places else f"row {number:,}"
         raise InputError(
-            f"row {number:,} of those {which} has {pieces + longest:,} pieces, at most {longest:,} are read "
+            f"{place} of those {which} has {pieces + longest:,} pieces, at most {longest:,} are read "
             f"(and {len(cut) - 1:,} more rows have too many); data.too_long=cut to cut them"
         )
     return [f"{len(cut):,} of {len(encoded):,} rows {which} have more than {longest:,} pieces: their ends are cut off"]

@@ -5,6 +5,10 @@
 
 The task is known by the folder's name (else data.task=sst-2), and scored by its own metric: Matthews' correlation,
 accuracy, F1, or Pearson's and Spearman's. One seed says little: --seeds 3 gives mean and standard deviation.
+
+all-MiniLM-L6-v2 (22 million parameters) on 6,000 sentences of movie reviews in SST-2's layout, labeled by the sign of
+people's ratings: accuracy 84.5 ± 0.6 % on 1,000 others (training.epochs=1, 2 seeds, some five minutes each on two busy
+cores).
 """
 
 from regard.data.labeled_corpus import GlueDataConfig
@@ -24,4 +28,4 @@ def settings(given: Given) -> Run:
     )
 
 
-RECIPE = Recipe("glue", settings, prepare_glue, "what a waste of an evening", starts=True, judged=True)
+RECIPE = Recipe("glue", settings, prepare_glue, "a text of yours", starts=True, judged=True)

@@ -61,7 +61,8 @@ def _prepare(
         *notes,
         *others,
     ]
-    return Prepared(task, config, notes, start_of(given, config, score=_mean(corpus)))
+    facts = {"pairs": corpus.training[0].second is not None, "longest": maker.longest}
+    return Prepared(task, config, notes, start_of(given, config, score=_mean(corpus)), facts)
 
 
 def _mean(corpus: LabeledCorpus) -> float | None:
@@ -85,7 +86,7 @@ class _Maker:
             [row.second or "" for row in labeled] if pairs else None,
             longest=self.longest,
         )
-        notes = check_lengths(encoded, self.longest, self.too_long, which)
+        notes = check_lengths(encoded, self.longest, self.too_long, which, [row.place for row in labeled])
         return Rows(encoded, self._targets(labeled), self.tokenizer.padding), notes
 
     def _targets(self, labeled: Sequence[Labeled]) -> np.ndarray:

@@ -1,13 +1,14 @@
 """Text made ready for BERT: documents of sentences, cut into pieces, in rows and pairs with hidden words."""
 
 from pathlib import Path
+from typing import Any
 
 from regard.data.masked_text import MaskedText, tokenized
 from regard.data.masking import PieceTable
-from regard.errors import ConfigError
+from regard.errors import ConfigError, DataError
+from regard.huggingface.bert import symbols_of
 from regard.huggingface.hub import find
 from regard.models.bert import BertConfig, BertPretrainingConfig, BertWordsConfig
-from regard.models.symbols import ReaderSymbols
 from regard.recipes.run import Given, Prepared, Run
 from regard.recipes.starting import from_weights, starting
 from regard.recipes.tokenizing import kept_or_made
@@ -24,13 +25,15 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     settings: MaskedDataConfig = run.data  # type: ignore[assignment]
     task: MaskedLanguageConfig = run.task  # type: ignore[assignment]
     config = _with_heads(run.model, given, task.next_sentence)  # type: ignore[arg-type]
+    _check_settings(settings, given)
     corpus = open_corpus(given.paths, settings)
     tokenizer = kept_or_made(
         WordPieces,
         tokenizer_file,
         lambda: given.model.tokenizer if given.start else make_tokenizer(settings, corpus, config.vocabulary),
     )
-    data = MaskedText(
+    data = _masked(
+        corpus,
         training=tokenized(corpus, "training", tokenizer),
         heldout=tokenized(corpus, "heldout", tokenizer),
         context=config.context,
@@ -46,20 +49,37 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     ]
     if given.start:
         return Prepared(MaskedLanguage(data), config, notes, from_weights(given.model.model.state_dict()))
-    symbols = ReaderSymbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end, mask=tokenizer.mask)
-    fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols)
+    fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
     return Prepared(MaskedLanguage(data), fitted, notes, starting(settings.vectors, tokenizer))
+
+
+def _masked(corpus: Corpus, **facts: Any) -> MaskedText:
+    """The data, or an error that says how the corpus was split too."""
+    try:
+        return MaskedText(**facts)
+    except DataError as error:
+        raise DataError("; ".join([*corpus.notes, str(error)])) from error
+
+
+def _check_settings(settings: MaskedDataConfig, given: Given) -> None:
+    """What a model to begin from decides cannot be set; nor can what a ready-made tokenizer does."""
+    fresh = MaskedDataConfig()
+    if given.start:
+        for name in ("vectors", "tokenizer", "cased"):
+            if getattr(settings, name) != getattr(fresh, name):
+                raise ConfigError(f"data.{name}: the words are those of --from {given.start}; leave it out")
+    elif settings.cased and settings.tokenizer != fresh.tokenizer and Path(settings.tokenizer).suffix != ".txt":
+        raise ConfigError(f"data.cased: the tokenizer {settings.tokenizer} says so itself; leave it out")
 
 
 def _with_heads(config: BertConfig, given: Given, next_sentence: bool) -> BertConfig:
     """The config of a model that answers what is asked, and nothing else."""
     if isinstance(config, BertPretrainingConfig) == next_sentence:
         return config
-    if given.start or next_sentence:
-        raise ConfigError(
-            f"task.next_sentence={next_sentence}, but {given.start} was trained "
-            f"{'without' if next_sentence else 'with'} it; leave the setting out"
-        )
+    if next_sentence:
+        raise ConfigError(f"task.next_sentence=true, but {given.start} was trained without it; leave the setting out")
+    if given.start:  # its head for that stays as it is
+        return config
     return BertWordsConfig(**{name: value for name, value in config if name != "pooler"})
 
 
@@ -77,4 +97,4 @@ def make_tokenizer(settings: MaskedDataConfig, corpus: Corpus, size: int) -> Wor
     if settings.tokenizer == "word-pieces":
         return WordPieces.train(corpus.sample(), size, cased=settings.cased)
     path = find(settings.tokenizer, tokenizer_only=True)
-    return WordPieces.from_folder(path) if path.is_dir() else WordPieces.load(path)
+    return WordPieces.from_folder(path) if path.is_dir() else WordPieces.load(path, cased=settings.cased)

@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from regard.models import build, kind_of
 from regard.running import load
 from regard.runtime import seed_everything
 from regard.training.loop import Report, TrainingConfig, is_over, train
-from regard.training.run_folder import RunFolder
+from regard.training.run_folder import Progress, RunFolder
 
 # What may change between two sittings of one run.
 MAY_CHANGE = {
@@ -70,6 +70,7 @@ class Prepared:
     model: Facts
     notes: list[str]
     start: Callable[[nn.Module], str] | None = None  # how a new model's weights begin, if not by chance alone; says so
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what the model folder keeps of the task, beside its name
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,12 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
     with folder.locked():
         yield from (Report(0, note=note) for note in _settle(recipe, run, given, path))
         if _is_finished(path, folder, run):
-            yield Report(run.training.steps, note=f"{path} is trained already; for more, raise training.steps")
+            progress = folder.newest_progress() or Progress()
+            yield Report(
+                progress.step,
+                heldout=progress.best_heldout or progress.heldout,
+                note=f"{path} is trained already, {progress.step:,} steps; for more, raise {_bound(run.training)}",
+            )
             return
         (path / MANIFEST).unlink(missing_ok=True)  # from here on the folder is no finished model until the end
         prepared = recipe.prepare(run, given, path / TOKENIZER)
@@ -110,7 +116,7 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
         tokenizer = {name: (path / name).read_bytes() for name in kept}
 
         def files(card: str = "") -> dict[str, bytes]:
-            return model_files(kind, model, {"name": prepared.task.name}, tokenizer, card)
+            return model_files(kind, model, {"name": prepared.task.name, **prepared.facts}, tokenizer, card)
 
         last = Report(0)
         for report in train(model, prepared.task, run.training, folder, files):
@@ -179,6 +185,13 @@ def _is_finished(path: Path, folder: RunFolder, run: Run) -> bool:
     except FolderError:
         return False  # damaged: the checkpoints make it again
     return progress is None or is_over(progress, run.training)
+
+
+def _bound(config: TrainingConfig) -> str:
+    """The settings that end a run."""
+    bounds = {"epochs": config.epochs, "minutes": config.minutes, "patience": config.patience}
+    given = [f"training.{name}" for name, value in bounds.items() if value is not None]
+    return " or ".join(["training.steps", *given])
 
 
 def _card(recipe: Recipe, run: Run, given: Given, model: nn.Module, last: Report) -> str:

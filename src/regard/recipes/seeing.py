@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
+from regard.huggingface.bert import symbols_of
 from regard.models.symbols import ReaderSymbols
 from regard.models.vilbert import SeeingConfig, StreamConfig, ViLBERTConfig
 from regard.recipes.run import Given
@@ -45,8 +46,7 @@ def fitted(config: Head, given: Given, tokenizer: WordPieces) -> Head:
     """The config for these words, where they are new."""
     if given.start:
         return config
-    symbols = ReaderSymbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end, mask=tokenizer.mask)
-    return config.fitted(vocabulary=tokenizer.size, symbols=symbols)
+    return config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
 
 
 def start_of(given: Given, config: ViLBERTConfig) -> Callable[[nn.Module], str]:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.data.batches import IGNORED
 from regard.data.conll import Tagged
-from regard.data.rows import IGNORED, RowData, Rows
+from regard.data.rows import RowData, Rows
 from regard.data.tagged_corpus import TaggedDataConfig, read_tagged_corpus
 from regard.models.bert import BertTaggerConfig
 from regard.recipes.fine_tuning import fitted, start_of, words_of
@@ -22,23 +23,25 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     texts = (" ".join(sentence.words) for sentence in corpus.training)
     tokenizer = words_of(given, texts, config.vocabulary, tokenizer_file)
     config = fitted(config, given, tokenizer).model_copy(update={"labels": corpus.labels})
-    data = RowData(
-        rows_of(corpus.training, corpus.labels, tokenizer, config.context),
-        rows_of(corpus.heldout, corpus.labels, tokenizer, config.context),
-    )
+    training, _ = rows_of(corpus.training, corpus.labels, tokenizer, config.context)
+    heldout, sentences = rows_of(corpus.heldout, corpus.labels, tokenizer, config.context)
+    task = Tagging(RowData(training, heldout), corpus.labels, sentences)
     notes = [
         *corpus.notes,
         f"{len(corpus.training):,} sentences to train on, {len(corpus.heldout):,} held out; "
         f"{len(corpus.labels)} tags ({', '.join(corpus.labels[:10])})",
     ]
-    return Prepared(Tagging(data, corpus.labels), config, notes, start_of(given, config))
+    return Prepared(task, config, notes, start_of(given, config))
 
 
-def rows_of(sentences: Sequence[Tagged], labels: Sequence[str], tokenizer: WordPieces, longest: int) -> Rows:
-    """A row a sentence, of a long one several; each word's label is wanted of its first piece."""
+def rows_of(
+    sentences: Sequence[Tagged], labels: Sequence[str], tokenizer: WordPieces, longest: int
+) -> tuple[Rows, list[int]]:
+    """A row a sentence, of a long one several; each word's label is wanted of its first piece. Beside them, of which
+    sentence each row is."""
     numbers = {label: number for number, label in enumerate(labels)}
-    encoded, targets = [], []
-    for sentence in sentences:
+    encoded, targets, owners = [], [], []
+    for number, sentence in enumerate(sentences):
         for start, row in rows_of_words(tokenizer, sentence.words, longest):
             wanted = [IGNORED] * len(row.ids)
             for word, place in first_pieces(row).items():
@@ -46,4 +49,5 @@ def rows_of(sentences: Sequence[Tagged], labels: Sequence[str], tokenizer: WordP
             if any(one != IGNORED for one in wanted):  # of a lone accent nothing is left
                 encoded.append(row)
                 targets.append(wanted)
-    return Rows(encoded, targets, tokenizer.padding)
+                owners.append(number)
+    return Rows(encoded, targets, tokenizer.padding), owners

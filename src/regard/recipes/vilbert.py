@@ -1,35 +1,42 @@
-"""ViLBERT on the built-in scenes: hidden words, hidden things, and captions that are true or false by a word.
+"""ViLBERT by hidden words, hidden regions and false captions: on the built-in scenes, or on your pictures.
 
     regard train vilbert -o runs/vilbert
     regard train vqa --from runs/vilbert -o runs/answers
-    regard train vilbert -o runs/cells model.seeing.cells=8 model.seeing.patch=8
+    regard train vilbert -o runs/cells model.seeing.cells=4
+    regard train vilbert photos/ captions.jsonl -o runs/photos
+    regard train vilbert photos/ captions.jsonl data.regions=features.npz -o runs/detected
 
-A thing is seen as the pixels of its box; with model.seeing.cells the picture is cut into so many by so many cells, and
-no box needs to be known.
+A thing of a scene is seen as the pixels of its box; with model.seeing.cells a picture is cut into so many by so many
+cells, and no box needs to be known: so are your pictures, unless a detector's regions come in a file, of features
+(N, R, F), boxes (N, R, 4) and names of the pictures. Half of the regions of a scene are asked for, most of them seen:
+that takes the place of a detector that knows the things before.
 """
 
+from pathlib import Path
+
 from regard.data.image_text import PairingConfig
-from regard.errors import ConfigError
-from regard.models.vilbert import ViLBERTPretrainingConfig
-from regard.recipes.run import Given, Recipe, Run
+from regard.models.vilbert import SeeingConfig, ViLBERTPretrainingConfig
+from regard.recipes.picture_text import PictureDataConfig, prepare_pictures
+from regard.recipes.run import Given, Prepared, Recipe, Run
 from regard.recipes.scene_text import SceneDataConfig, prepare_pairs
 from regard.recipes.seeing import encoder_with
 from regard.training.loop import TrainingConfig
 
 
 def settings(given: Given) -> Run:
-    if given.paths:
-        raise ConfigError(f"vilbert learns from the built-in scenes; leave {given.paths[0]} out")
+    config = encoder_with(ViLBERTPretrainingConfig, given)
     fresh = given.start is None
+    if given.paths and fresh:
+        config = config.model_copy(update={"vocabulary": 8192, "seeing": SeeingConfig(patch=16, cells=4, hidden=256)})
     return Run(
-        model=encoder_with(ViLBERTPretrainingConfig, given),
-        task=PairingConfig(),
-        data=SceneDataConfig(),
+        model=config,
+        task=PairingConfig() if given.paths else PairingConfig(regions=0.5, kept=0.7),
+        data=PictureDataConfig() if given.paths else SceneDataConfig(),
         training=TrainingConfig(
             steps=2000,
             batch_tokens=2048,
             optimizer="muon" if fresh else "adamw",
-            learning_rate=3e-3 if fresh else 1e-4,
+            learning_rate=4e-3 if fresh else 1e-4,
             warmup=100,
             schedule="linear",
             evaluate_every=500,
@@ -39,10 +46,15 @@ def settings(given: Given) -> Run:
     )
 
 
+def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
+    make = prepare_pictures if given.paths else prepare_pairs
+    return make(run, given, tokenizer_file)
+
+
 RECIPE = Recipe(
     "vilbert",
     settings,
-    prepare_pairs,
+    prepare,
     "a large red circle left of a small blue square",
     without_data="the built-in world of scenes",
     starts=True,

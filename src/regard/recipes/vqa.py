@@ -24,7 +24,7 @@ def settings(given: Given) -> Run:
     config = encoder_with(ViLBERTAnswererConfig, given)
     fresh = given.start is None
     if given.paths and fresh:
-        config = config.model_copy(update={"seeing": SeeingConfig(patch=8, cells=8, hidden=128)})
+        config = config.model_copy(update={"seeing": SeeingConfig(patch=16, cells=4, hidden=256)})
     return Run(
         model=config,
         task=PictureQuestionsConfig(),

@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from regard.errors import InputError
+from regard.checkpoint import CONFIG, ModelFolder
+from regard.errors import FolderError, InputError
+from regard.huggingface.folder import Pooling
 from regard.running.encoder import Encoder
 from regard.running.reading import said_of
+from regard.text.word_pieces import Encoded, WordPieces
+
+SHORTEST = 3  # the symbols of a pair
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,39 @@ class Judged:
 
 
 class Classifier(Encoder):
-    """`run("a fine film").label`; `.labels` are its classes, none where it gives a score."""
+    """`run("a fine film").label`; `.labels` are its classes, none where it gives a score.
+
+    `pairs` and `longest` are as it was trained: whether on pairs of texts (None: nobody knows), and on how many pieces.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        model: nn.Module,
+        tokenizer: WordPieces,
+        pooling: Pooling | None = None,
+        *,
+        pairs: bool | None = None,
+        longest: int | None = None,
+    ) -> None:
+        super().__init__(kind, model, tokenizer, pooling)
+        self.pairs = pairs
+        self._longest = longest
+
+    @classmethod
+    def open(cls, folder: ModelFolder) -> "Classifier":
+        plain = Encoder.open(folder)
+        pairs, longest = folder.task.get("pairs"), folder.task.get("longest")
+        if not isinstance(pairs, bool | None):
+            raise FolderError(f"{folder.folder / CONFIG}: task.pairs is {pairs!r}, wanted true or false")
+        if longest is not None and (type(longest) is not int or longest < SHORTEST):
+            raise FolderError(f"{folder.folder / CONFIG}: task.longest is {longest!r}, wanted {SHORTEST} or more")
+        return cls(plain.kind, plain.model, plain.tokenizer, pairs=pairs, longest=longest)
+
+    @property
+    def longest(self) -> int:
+        """The most pieces of a text or a pair it reads, symbols counted."""
+        return min(self._longest or super().longest, super().longest)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -44,11 +81,7 @@ class Classifier(Encoder):
 
     def logits(self, texts: Sequence[str], seconds: Sequence[str] | None = None, *, truncate: bool = True) -> Tensor:
         """What the model says of each: (N, C), of a score (N, 1)."""
-        if seconds is not None and self.model.config.sentences < 2:
-            raise InputError("got pairs, but this model reads one text at a time")
-        if isinstance(texts, str) or isinstance(seconds, str):
-            raise InputError("got one text, wanted a list of texts: run_all([text])")
-        rows = self.tokenizer.encode_all(texts, seconds, longest=self.longest)
+        rows = self.rows(texts, seconds)
         long = [number for number, row in enumerate(rows, 1) if row.cut]
         if long and not truncate:
             raise InputError(
@@ -59,6 +92,19 @@ class Classifier(Encoder):
         if not rows:
             return torch.empty(0, max(1, len(self.labels)))
         return torch.stack(said_of(self.model, rows, self.model))
+
+    def rows(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Encoded]:
+        """Texts or pairs as the model reads them; InputError for what it was not trained on."""
+        if isinstance(texts, str) or isinstance(seconds, str):
+            raise InputError("got one text, wanted a list of texts: run_all([text])")
+        if seconds is not None and (self.pairs is False or self.model.config.sentences < 2):
+            raise InputError("got pairs, but this model reads one text at a time; leave the second text out")
+        if seconds is None and self.pairs and texts:
+            raise InputError(
+                "got single texts, but this model reads pairs; give a second text to each: "
+                "--second, or a tab between the two"
+            )
+        return self.tokenizer.encode_all(texts, seconds, longest=self.longest)
 
     def _judged(self, text: str, second: str | None, logits: Tensor) -> Judged:
         if not self.labels:

@@ -6,13 +6,15 @@ from pathlib import Path
 
 from regard.errors import ConfigError
 from regard.evaluation.cost import Crossing, Growth, Measured, find_crossing, growth, measure
-from regard.evaluation.model_cost import Pairing, Row, model_cost, pairings, reader_cost
+from regard.evaluation.model_cost import Pairing, Row, model_cost, pair_cost, pairings, reader_cost
 from regard.inspection.curves import Curve, Panel, save_curves
 from regard.models.bert import BertConfig
 from regard.models.captioner import CaptionerConfig
+from regard.models.vilbert import ViLBERTConfig
 from regard.running import load
 
 SHORTEST = 32
+BOXES = 36  # in a picture, where a model is given boxes: as many as the paper takes of a detector at most
 LENGTH = 128  # tokens read and written, where the caller says nothing
 LAYERS = ("recurrence", "convolution", "self-attention")
 SCORES = ("scores, written out", "scores, fast kernel")
@@ -81,9 +83,12 @@ def cost_of_model(folder: Path, *, batch: int, source: int | None = None, target
     """The costs of a model folder for a batch of pairs of these lengths: 128 each, or what its context holds."""
     model = load(folder).model
     context = getattr(model.config, "context", 2 * LENGTH)
+    if isinstance(model.config, BertConfig | ViLBERTConfig) and target is not None:
+        raise ConfigError(f"--target {target} is of a model that writes; {folder} reads only, leave it out")
+    if isinstance(model.config, ViLBERTConfig):
+        regions = 1 + (model.config.seeing.cells**2 or BOXES)
+        return pair_cost(model, batch=batch, length=source or min(LENGTH, context), regions=regions)
     if isinstance(model.config, BertConfig):
-        if target is not None:
-            raise ConfigError(f"--target {target} is of a model that writes; {folder} reads only, leave it out")
         return reader_cost(model, batch=batch, length=source or min(LENGTH, context))
     if isinstance(model.config, CaptionerConfig):
         if source is not None:

@@ -1,10 +1,12 @@
 """Many rows through an encoder at once: batches of nearly equal length, and one vector a row.
 
 A row costs as much as the longest of its batch, and a mask costs more than none: rows are sorted, and those of one
-length go together.
+length go together. On a CPU each core has a batch of its own: no core waits for another inside a layer.
 """
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,8 +15,8 @@ from torch import Tensor
 
 from regard.huggingface.folder import Pooling
 
-TOKENS = 1024  # of a batch
-FEW = 256  # a batch below this takes shorter rows in, and pads them
+TOKENS = 512  # of a batch: more leave the processor's cache
+FEW = 128  # a batch below this takes shorter rows in, and pads them
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int = TOKENS) -> Iterator[list[int]]:
@@ -49,11 +51,31 @@ def embed_rows(model: Any, rows: Sequence[Sequence[int]], pooling: Pooling) -> T
     padding, width = model.config.symbols.padding, model.config.width
     device = next(model.parameters()).device
     found = torch.empty(len(rows), width)
-    with torch.inference_mode():
-        for batch in batches_by_length([len(row) for row in rows]):
+
+    def embed(batch: list[int]) -> None:
+        with torch.inference_mode():
             ids = side_by_side([rows[row] for row in batch], padding).to(device)
             found[batch] = pooled(model.read(ids).words, ids != padding, pooling).float().cpu()
+
+    batches = list(batches_by_length([len(row) for row in rows]))
+    if device.type != "cpu" or len(batches) == 1:
+        for batch in batches:
+            embed(batch)
+    else:
+        with a_core_each() as pool:
+            list(pool.map(embed, batches))  # what one of them raises comes out here
     return found
+
+
+@contextmanager
+def a_core_each() -> Iterator[ThreadPoolExecutor]:
+    """As many workers as torch has threads, in each of which torch has one; afterwards it has them all again."""
+    threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            yield pool
+    finally:
+        torch.set_num_threads(threads)
 
 
 def pooled(words: Tensor, real: Tensor, pooling: Pooling) -> Tensor:

@@ -79,6 +79,7 @@ class Filler(Encoder):
             raise InputError(f"text {number} hides no word: {text[:60]!r}; write {name} where one is to be filled in")
         if row.ids.count(self.tokenizer.mask or 0) != hidden:
             raise InputError(f"text {number} has more than {self.longest} pieces, and a {name} beyond; shorten it")
+        self.cut += row.cut > 0
         return row
 
 

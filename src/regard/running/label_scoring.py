@@ -15,6 +15,7 @@ from regard.data.labeled_corpus import (
     LabeledDataConfig,
     check_labels,
     check_scores,
+    metrics_of,
     read_corpus,
     read_glue_corpus,
     read_glue_heldout,
@@ -38,19 +39,20 @@ def score_labels(
     """The task's own metrics, a table of confusions and the worst errors; of `most` only the first so many rows."""
     bad = BadLines()
     parts, metrics = _labeled(classifier, folder, paths, bad)
+    run = settings_of(folder)
+    whole = run is not None and run.settings["data"].get("too_long") == "stop"
     found: dict[str, Any] = {}
     for name, rows in parts.items():
         before = "" if len(parts) == 1 else f"{name}_"
-        scores = _score_rows(classifier, rows[:most], metrics)
+        scores = _score_rows(classifier, rows[:most], metrics, whole)
         found |= {before + key: value for key, value in scores.items()}
-    return found | ({"bad_lines": bad.summary()} if bad.count else {})
+    return found | ({"bad_lines" if bad.count else "left_out": said} if (said := bad.summary()) else {})
 
 
 def _labeled(
     classifier: Classifier, folder: Path, paths: Sequence[Path], bad: BadLines
 ) -> tuple[Mapping[str, Sequence[Labeled]], Sequence[str]]:
     """The rows to score by the part they belong to, and by which metrics."""
-    metrics = ("accuracy", "f1", "matthews") if classifier.labels else ("pearson", "spearman")
     run = settings_of(folder)
     if not paths:
         corpus = _heldout(held_out_of(folder))
@@ -64,13 +66,13 @@ def _labeled(
             kinds = ("classes", "a score") if classifier.labels else ("a score", "classes")
             raise DataError(f"{task.name} has {kinds[1]}, but this model gives {kinds[0]}; wanted one trained for it")
         for part, rows in found.items():
-            _check(classifier, rows, f"{paths[0]}, {part}")
+            _check(classifier, rows, f"{task.name}, {part}")
         return found, task.metrics
     own = run.settings["data"] if run is not None and run.recipe == "classifier" else {}
     columns = Columns(**{name: own.get(name) for name in ("text", "second", "label")})
     rows = list(read_labeled(paths, columns=columns, on_error="skip", report=bad))
-    _check(classifier, rows, ", ".join(map(str, paths)))
-    return {"rows": rows}, metrics
+    _check(classifier, rows, "what is to be scored")
+    return {"rows": rows}, metrics_of(classifier.labels)
 
 
 def _heldout(run: RunSettings) -> Any:
@@ -95,8 +97,21 @@ def _check(classifier: Classifier, rows: Sequence[Labeled], where: str) -> None:
         check_scores(rows, where)
 
 
-def _score_rows(classifier: Classifier, rows: Sequence[Labeled], metrics: Sequence[str]) -> dict[str, Any]:
+def _check_whole(classifier: Classifier, rows: Sequence[Labeled], seconds: Sequence[str] | None) -> None:
+    """DataError: a row that would lose its end."""
+    for row, read in zip(rows, classifier.rows([row.text for row in rows], seconds), strict=True):
+        if read.cut:
+            raise DataError(
+                f"{row.place} has {read.cut + classifier.longest:,} pieces, this model reads {classifier.longest:,} "
+                "and was trained with data.too_long=stop; shorten it"
+            )
+
+
+def _score_rows(classifier: Classifier, rows: Sequence[Labeled], metrics: Sequence[str], whole: bool) -> dict[str, Any]:
+    """`whole`: a row that is too long is an error."""
     seconds = [row.second or "" for row in rows] if rows[0].second is not None else None
+    if whole:
+        _check_whole(classifier, rows, seconds)
     cut = classifier.cut
     logits = classifier.logits([row.text for row in rows], seconds)
     found: dict[str, Any] = {"rows": len(rows)}

@@ -79,7 +79,16 @@ def score_folders(
             tests = test_set(folder, paths, strict=bool(gold or alignments), gold=gold, most=most)
             scores = score(translator, tests.items, strategy, alignments)
             found.append(scores | ({"bad_lines": tests.bad.summary()} if tests.bad.count else {}))
-    return mean_of(found)
+    return mean_of(found) | _best(found)
+
+
+def _best(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of several runs, what has no mean: the confusions and worst errors of the one that scores best."""
+    if len(several) == 1:
+        return {}
+    numbers = [name for name, value in several[0].items() if isinstance(value, float)]
+    best = max(several, key=lambda one: one[numbers[0]]) if numbers else several[0]
+    return {name: value for name, value in best.items() if name.endswith(("confusion", "worst"))}
 
 
 def mean_of(several: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """A tagger at work: texts in, a label for each word out, and the entities that the labels mark."""
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from regard.metrics.tagging import entities, marks_entities
 from regard.running.encoder import Encoder
 from regard.running.reading import said_of
 from regard.text.word_rows import first_pieces, rows_of_words
+from regard.text.written_words import word_spans
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Tagger(Encoder):
         return self.run_all([text], **options)[0]
 
     def run_all(self, texts: Sequence[str]) -> list[TaggedText]:  # type: ignore[override]
-        """Tag many texts, cut into words as the tokenizer cuts them; each gets what it would get alone."""
-        spans = [self._words(text) for text in texts]
+        """Tag many texts, cut into words as `word_spans` cuts them; each gets what it would get alone."""
+        spans = [word_spans(text) for text in texts]
         found = self.tag([[text[a:b] for a, b in one] for text, one in zip(texts, spans, strict=True)])
         return [self._tagged(*one) for one in zip(texts, spans, found, strict=True)]
 
@@ -73,17 +73,6 @@ class Tagger(Encoder):
                 label, probability = self.labels[int(best.indices[place])], best.values[place].item()
                 found[number][start + word] = Word(sentences[number][start + word], label, probability)
         return found
-
-    def _words(self, text: str) -> list[tuple[int, int]]:
-        """Where the words of a text begin and end."""
-        row = self.tokenizer.encode(text)
-        words: dict[int, tuple[int, int]] = {}
-        for word, (start, stop) in zip(row.words, row.spans, strict=True):
-            if word is not None:
-                while stop < len(text) and unicodedata.combining(text[stop]):  # an accent belongs to its letter
-                    stop += 1
-                words[word] = (words.get(word, (start, stop))[0], stop)
-        return list(words.values())
 
     def _tagged(self, text: str, spans: list[tuple[int, int]], words: list[Word]) -> TaggedText:
         labels = [word.label for word in words]

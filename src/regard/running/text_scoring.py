@@ -11,12 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.checkpoint import SETTINGS
+from regard.data.batches import IGNORED
 from regard.data.cutting import Piece
 from regard.data.documents import read_documents
 from regard.data.pairs import BadLines
 from regard.data.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
-from regard.data.windows import IGNORED
 from regard.errors import DataError
 from regard.files import read_json
 from regard.running.writer import Writer

@@ -36,11 +36,11 @@ class Classification(RowLearning):
         self.labels, self.metrics, self.weights = labels, metrics, weights
 
     def loss(self, model: Any, batch: RowBatch) -> Tensor:
-        """Summed over the rows: cross-entropy, in training weighted by class; of a score the squared error."""
+        """Summed over the rows: cross-entropy, weighted by class where it is to be; of a score the squared error."""
         logits = model(batch.ids, batch.segments)
         if not self.labels:
             return F.mse_loss(logits[:, 0], batch.targets, reduction="sum")
-        return F.cross_entropy(logits, batch.targets, self.weights if model.training else None, reduction="sum")
+        return F.cross_entropy(logits, batch.targets, self.weights, reduction="sum")
 
     @torch.no_grad()
     def measures(self, model: Any, loss: float, batches: Iterable[RowBatch], generate: Any) -> dict[str, float]:

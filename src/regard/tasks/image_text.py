@@ -59,28 +59,32 @@ class ImageText:
 
     @torch.no_grad()
     def measures(self, model: Any, loss: float, batches: Iterable[ImageTextBatch], generate: Any) -> dict[str, float]:
-        """How often the hidden word and the kind of a hidden region are the likeliest; how often a pair is judged
-        rightly, and how often a near miss is. Where regions have no kinds, how far their features are off."""
-        words, regions, pairs, near = _Share(), _Share(), _Share(), _Share()
+        """How often the hidden word and the kind of a hidden region are the likeliest, and that of one that is seen;
+        how often a pair is judged rightly, and how often a near miss is. Where regions have no kinds, how far their
+        features are off."""
+        words, hidden, seen, pairs, near = _Share(), _Share(), _Share(), _Share(), _Share()
         numbers = False
         for batch in batches:
             found = answers(model, batch)
             words.add(found.words.argmax(-1) == batch.targets)
             numbers = batch.region_targets.is_floating_point()
-            regions.add(
-                (found.regions - batch.region_targets).square().mean(-1)
-                if numbers
-                else found.regions.argmax(-1) == batch.region_targets
-            )
-            right = (found.fits > 0) == (batch.kinds == TRUE)
-            pairs.add(right[batch.kinds != HIDDEN])
-            near.add(right[batch.kinds == NEAR])
-        measured = {
-            "masked_accuracy": words.mean,
-            "region_error" if numbers else "region_accuracy": regions.mean,
-            "fit_accuracy": pairs.mean,
-        }
+            right = _right_regions(found.regions, batch.region_targets)
+            blank = (batch.regions.flatten(0, 1)[batch.region_places] == 0).all(-1)
+            hidden.add(right[blank])
+            seen.add(right[~blank])
+            judged = batch.kinds != HIDDEN
+            fits = (found.fits > 0) == (batch.kinds == TRUE)
+            pairs.add(fits[judged])
+            near.add(fits[batch.kinds == NEAR])
+        what = "error" if numbers else "accuracy"
+        named = {"masked_accuracy": words, f"region_{what}": hidden, f"seen_{what}": seen, "fit_accuracy": pairs}
+        measured = {name: share.mean for name, share in named.items()}
         return measured | ({"near_accuracy": near.mean} if near.count else {})
+
+
+def _right_regions(found: Tensor, wanted: Tensor) -> Tensor:
+    """(G,) whether the kind is the likeliest; of features, how far they are off."""
+    return (found - wanted).square().mean(-1) if wanted.is_floating_point() else found.argmax(-1) == wanted
 
 
 def answers(model: Any, batch: ImageTextBatch) -> Answers:

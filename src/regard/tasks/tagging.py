@@ -3,7 +3,7 @@
 Works with any model that answers `model(ids, segments)` with logits (B, T, C).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.config import Facts
-from regard.data.rows import IGNORED, RowBatch, RowData
+from regard.data.batches import IGNORED
+from regard.data.rows import RowBatch, RowData
 from regard.metrics.tagging import tag_scores
 from regard.tasks.row_learning import RowLearning
 
@@ -26,9 +27,10 @@ class Tagging(RowLearning):
     name = "tagging"
     unit = "words"
 
-    def __init__(self, data: RowData, labels: Sequence[str]) -> None:
+    def __init__(self, data: RowData, labels: Sequence[str], sentences: Sequence[int] | None = None) -> None:
+        """`sentences` are the numbers of the sentences that the held-out rows are of; none: each is one of its own."""
         super().__init__(data)
-        self.labels = labels
+        self.labels, self.sentences = labels, sentences
 
     def loss(self, model: Any, batch: RowBatch) -> Tensor:
         """Summed cross-entropy of the words."""
@@ -37,12 +39,19 @@ class Tagging(RowLearning):
 
     @torch.no_grad()
     def measures(self, model: Any, loss: float, batches: Iterable[RowBatch], generate: Any) -> dict[str, float]:
-        found: list[list[str]] = []
-        wanted: list[list[str]] = []
-        for batch in batches:
-            chosen = model(batch.ids, batch.segments).argmax(-1)
-            for row, targets in zip(chosen, batch.targets, strict=True):
-                asked = targets != IGNORED
-                found.append([self.labels[number] for number in row[asked].tolist()])
-                wanted.append([self.labels[number] for number in targets[asked].tolist()])
-        return tag_scores(found, wanted).numbers()
+        """The scores of whole sentences: rows of one are joined, in their order, before entities are counted."""
+        found: dict[int, list[str]] = {}
+        wanted: dict[int, list[str]] = {}
+        for number, chosen, targets in sorted(_answers(model, batches), key=lambda row: row[0]):
+            sentence = number if self.sentences is None else self.sentences[number]
+            asked = targets != IGNORED
+            found.setdefault(sentence, []).extend(self.labels[one] for one in chosen[asked].tolist())
+            wanted.setdefault(sentence, []).extend(self.labels[one] for one in targets[asked].tolist())
+        return tag_scores(list(found.values()), list(wanted.values())).numbers()
+
+
+def _answers(model: Any, batches: Iterable[RowBatch]) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Of each row its number, what is chosen and what is wanted."""
+    for batch in batches:
+        chosen = model(batch.ids, batch.segments).argmax(-1)
+        yield from zip(batch.indices.tolist(), chosen, batch.targets, strict=True)

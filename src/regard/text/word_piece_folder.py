@@ -26,11 +26,21 @@ def read_folder(folder: Path) -> tuple[tokenizers.Tokenizer, dict[str, str]]:
     if not pieces.is_file():
         raise FolderError(f"{folder}: has no tokenizer; wanted tokenizer.json or vocab.txt")
     cleaning = {CLEANING[key]: facts[key] for key in CLEANING if key in facts}
+    return made_of(_vocabulary(pieces), names=names, **cleaning), names
+
+
+def read_vocabulary(path: Path, *, cased: bool) -> tokenizers.Tokenizer:
+    """The tokenizer of a vocab.txt alone, which does not say itself whether capital letters stay."""
+    return made_of(_vocabulary(path), lowercase=not cased)
+
+
+def _vocabulary(path: Path) -> list[str]:
+    """The pieces of a vocab.txt, one a line."""
     try:
-        lines = pieces.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise FolderError(f"{pieces}: cannot be read as a vocabulary ({error}); copy it again") from error
-    return made_of([line.rstrip("\r") for line in lines], names=names, **cleaning), names
+        raise FolderError(f"{path}: cannot be read as a vocabulary ({error}); copy it again") from error
+    return [line.rstrip("\r") for line in lines]
 
 
 def read_core(source: Path | str | bytes) -> tokenizers.Tokenizer:

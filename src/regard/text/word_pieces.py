@@ -17,7 +17,7 @@ from regard.errors import FolderError
 from regard.files import encode_json
 from regard.text.spelling import whole_words
 from regard.text.tokenizer import check_writable
-from regard.text.word_piece_folder import KEYS, read_core, read_folder
+from regard.text.word_piece_folder import KEYS, read_core, read_folder, read_vocabulary
 from regard.text.word_piece_making import INSIDE, NAMES, learned
 
 
@@ -74,9 +74,16 @@ class WordPieces:
         return cls(learned(texts, size, cased=cased))
 
     @classmethod
-    def load(cls, source: Path | str | bytes) -> "WordPieces":
-        """Read a tokenizer.json with BERT's own symbols, from its path or as its bytes. FolderError if it is none."""
-        return cls(read_core(source), source="" if isinstance(source, bytes) else str(source))
+    def load(cls, source: Path | str | bytes, *, cased: bool = False) -> "WordPieces":
+        """Read a file with BERT's own symbols: a tokenizer.json, from its path or as its bytes, or a vocab.txt.
+
+        `cased` is for a vocab.txt, which does not say whether capital letters stay. FolderError if it is neither.
+        """
+        if isinstance(source, bytes):
+            return cls(read_core(source))
+        if Path(source).suffix == ".txt":
+            return cls(read_vocabulary(Path(source), cased=cased), source=str(source))
+        return cls(read_core(source), source=str(source))
 
     @classmethod
     def from_folder(cls, folder: Path) -> "WordPieces":

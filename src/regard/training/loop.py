@@ -47,7 +47,11 @@ class TrainingConfig(Facts):
     """How a run goes."""
 
     steps: int = Field(1000, ge=1, description="optimizer steps in all")
-    epochs: float | None = Field(None, gt=0, description="passes over the data; none: as many as the steps make")
+    epochs: float | None = Field(
+        None,
+        gt=0,
+        description="passes over the data; then a tenth at most is warmup, and four evaluations a pass at most",
+    )
     minutes: float | None = Field(None, gt=0, description="end by then, the schedule following the clock")
     batch_tokens: int = Field(4096, ge=16, description="positions in a batch: rows x length, padding counted")
     accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
@@ -98,6 +102,8 @@ class Report:
     stopped: int = 0  # the signal that ended the run before its time
 
 
+EVALUATIONS = 4  # in a pass over the data, at most, where passes are counted
+WARMUP = 0.1  # of such a run, at most
 BAD_STEPS = 5  # not finite, one after the other: the run has left the road
 LOG_EVERY = 10
 
@@ -114,6 +120,7 @@ def train(
     notes += scale(model, compiled=config.compiled, recompute=config.recompute)
     yield from (Report(progress.step, note=note) for note in notes)
     progress = replace(progress, epoch_steps=_epoch_steps(task, config))
+    between = evaluation_steps(progress, config)
     batches = task.training_batches(budget=config.batch_tokens, seed=config.seed, start=progress.position)
     clock = _Clock(progress)
     limit = matrix_limit()
@@ -140,7 +147,7 @@ def train(
             utilization = work / limit if work else None
             note = "" if good else f"step {step}: loss {loss}, gradient norm {norm}: skipped"
             ending = is_over(progress, config)
-            evaluating = step % config.evaluate_every == 0 or ending
+            evaluating = step % between == 0 or ending
             if evaluating:
                 heldout = evaluate(model, task, config)
                 progress = progress.evaluated(heldout)
@@ -175,7 +182,8 @@ def train(
             )
             if stopped:
                 return
-    yield Report(progress.step, heldout=heldout, note=_finish(model, task, config, folder, progress))
+    note, heldout = _finish(model, task, config, folder, progress)
+    yield Report(progress.step, heldout=heldout, note=note)
 
 
 def evaluate(model: nn.Module, task: Task, config: TrainingConfig) -> dict[str, float]:
@@ -235,6 +243,13 @@ def steps_in_all(progress: Progress, config: TrainingConfig) -> int:
     return min(config.steps, math.ceil(config.epochs * progress.epoch_steps))
 
 
+def evaluation_steps(progress: Progress, config: TrainingConfig) -> int:
+    """Steps between two evaluations."""
+    if progress.epoch_steps is None:
+        return config.evaluate_every
+    return max(config.evaluate_every, math.ceil(progress.epoch_steps / EVALUATIONS))
+
+
 def _rate(step: int, progress: Progress, config: TrainingConfig, seconds: float) -> float:
     total: float = steps_in_all(progress, config)
     if config.minutes is not None and seconds > 0:
@@ -243,7 +258,7 @@ def _rate(step: int, progress: Progress, config: TrainingConfig, seconds: float)
         step,
         schedule=config.schedule,
         peak=config.learning_rate,
-        warmup=config.warmup,
+        warmup=config.warmup if config.epochs is None else min(config.warmup, int(WARMUP * total)),
         total=total,
         decay=config.decay,
     )
@@ -265,22 +280,29 @@ def _left_the_road(folder: RunFolder, note: str) -> TrainingError:
     )
 
 
-def _finish(model: nn.Module, task: Task, config: TrainingConfig, folder: RunFolder, progress: Progress) -> str:
-    """Give the model the best weights of the run: the last, the best evaluated, or the mean of the newest."""
-    note = f"kept the weights of step {progress.step}"
+def _finish(
+    model: nn.Module, task: Task, config: TrainingConfig, folder: RunFolder, progress: Progress
+) -> tuple[str, dict[str, float]]:
+    """Give the model the best weights of the run: the last, the best evaluated, or the mean of the newest.
+
+    Says which, and what they score.
+    """
+    note, heldout = f"kept the weights of step {progress.step}", progress.heldout
     best, best_loss = folder.checkpoints / f"step-{progress.best_step}", progress.best_loss
     if progress.best_step not in (None, progress.step) and best.is_dir():
         model.load_state_dict(folder.read(best).weights)
         note = f"kept the weights of step {progress.best_step}, whose held-out loss was the lowest"
+        heldout = progress.best_heldout
     if config.average > 1:
         before = {name: weight.clone() for name, weight in model.state_dict().items()}
         newest = _regular(folder, config, progress)[-config.average :]
         model.load_state_dict(average(folder.read(one).weights for one in newest))
         loss = evaluation.heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
         if best_loss is None or loss < best_loss:
-            return f"kept the mean of {len(newest)} checkpoints: held-out loss {loss:.4f} instead of {best_loss}"
+            said = f"kept the mean of {len(newest)} checkpoints: held-out loss {loss:.4f} instead of {best_loss}"
+            return said, evaluate(model, task, config)
         model.load_state_dict(before)
-    return note
+    return note, heldout
 
 
 def _regular(folder: RunFolder, config: TrainingConfig, progress: Progress) -> list[Path]:
@@ -289,7 +311,9 @@ def _regular(folder: RunFolder, config: TrainingConfig, progress: Progress) -> l
     return [
         path
         for step, path in steps.items()
-        if step % config.checkpoint_every == 0 or step % config.evaluate_every == 0 or step == progress.step
+        if step % config.checkpoint_every == 0
+        or step % evaluation_steps(progress, config) == 0
+        or step == progress.step
     ]
 
 

@@ -36,6 +36,7 @@ class Progress:
     skipped_in_a_row: int = 0
     best_step: int | None = None
     best_loss: float | None = None
+    best_heldout: dict[str, float] = field(default_factory=dict)  # the evaluation at that step
     worse_in_a_row: int = 0  # evaluations since the best one
     heldout: dict[str, float] = field(default_factory=dict)  # the newest evaluation
     epoch_steps: float | None = None  # of one pass over the data, where the run counts passes
@@ -44,7 +45,8 @@ class Progress:
         """After an evaluation: a new best, or one more that was no better."""
         loss = heldout["loss"]
         if math.isfinite(loss) and (self.best_loss is None or loss < self.best_loss):
-            return replace(self, best_step=self.step, best_loss=loss, worse_in_a_row=0, heldout=heldout)
+            best = replace(self, best_step=self.step, best_loss=loss, best_heldout=heldout)
+            return replace(best, worse_in_a_row=0, heldout=heldout)
         return replace(self, worse_in_a_row=self.worse_in_a_row + 1, heldout=heldout)
 
 
