@@ -7,8 +7,8 @@
 On scenes: 0.7 million parameters, at most ten minutes, the schedule with them. With the LSTM and training.minutes=5,
 818 steps on two cores: 98.9 % of 1,000 held-out scenes, each with a pair of things that no training scene has, got
 exactly their caption, and 3.7 times as much attention as by chance fell on the thing a word speaks of. Ten minutes,
-1,326 steps on a busy machine, gave 99.6 % and 5.3 times, before the windows of the halving convolutions were two by two.
-The Transformer's whole run is yet to be measured.
+1,326 steps on a busy machine, gave 99.6 % and 5.3 times, before the windows of the halving convolutions were two by
+two. The Transformer's whole run is yet to be measured.
 
 The captions of your pictures are a file: .jsonl, .tsv, .csv, Flickr8k's and Flickr30k's own, or COCO's .json.
 """
