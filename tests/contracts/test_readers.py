@@ -200,8 +200,8 @@ def test_overfits_one_batch(example, ids, segments):
             numbers = wanted[name].is_floating_point()
             loss = loss + (mse_loss if numbers else cross_entropy)(value[real], wanted[name][real])
         if loss.item() < 0.05:
-            return
+            break
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    raise AssertionError(f"the loss is still {loss.item():.3f}")
+    assert loss.item() < 0.05

@@ -22,14 +22,13 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.config import Facts
-from regard.errors import ConfigError, InputError
+from regard.errors import ConfigError
 from regard.layers import masks
 from regard.layers.attention import SelfAttention
-from regard.layers.embeddings import Embedding
-from regard.layers.feed_forward import ACTIVATIONS, FeedForward
+from regard.layers.feed_forward import FeedForward
 from regard.layers.initializing import small_normal
 from regard.layers.linear import Linear
-from regard.layers.positions import LearnedPositions
+from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap
 from regard.models.symbols import ReaderSymbols, heads_fit
 
@@ -113,7 +112,14 @@ class Bert(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = BertEmbedding(config)
+        self.embedding = SentenceEmbedding(
+            config.vocabulary,
+            config.width,
+            context=config.context,
+            sentences=config.sentences,
+            dropout=config.dropout,
+            epsilon=config.epsilon,
+        )
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         if config.pooler:
             self.pooler = Linear(config.width, config.width)
@@ -139,27 +145,6 @@ class Bert(nn.Module):
     def words_table(self) -> Tensor:
         """The matrix (V, D) that words are looked up in."""
         return self.embedding.words.weight
-
-
-class BertEmbedding(nn.Module):
-    """Word + place + sentence, normed."""
-
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.words = Embedding(config.vocabulary, config.width, scaled=False)
-        self.positions = LearnedPositions(config.context, config.width)
-        self.sentences = Embedding(config.sentences, config.width, scaled=False)
-        self.norm = nn.LayerNorm(config.width, eps=config.epsilon)
-        self.dropout = nn.Dropout(config.dropout)
-
-    def forward(self, ids: Tensor, segments: Tensor | None) -> Tensor:
-        if segments is None:
-            sentences = self.sentences.weight[0]
-        elif segments.shape != ids.shape:
-            raise InputError(f"segments are {tuple(segments.shape)}, wanted the shape of ids, {tuple(ids.shape)}")
-        else:
-            sentences = self.sentences(segments)
-        return self.dropout(self.norm(self.words(ids) + self.positions(0, ids.shape[1]) + sentences))
 
 
 class Block(nn.Module):
@@ -197,6 +182,10 @@ class OnEncoder(nn.Module):
         return self.encoder.words_table
 
 
+def word_head(config: BertConfig) -> WordHead:
+    return WordHead(config.vocabulary, config.width, activation=config.activation, epsilon=config.epsilon)
+
+
 class Pretrained(NamedTuple):
     """What a pretraining model says of its rows."""
 
@@ -209,7 +198,7 @@ class BertPretraining(OnEncoder):
 
     def __init__(self, config: BertPretrainingConfig) -> None:
         super().__init__(config)
-        self.head = WordHead(config)
+        self.head = word_head(config)
         self.next = Linear(config.width, 2)
         small_normal(self)
 
@@ -231,7 +220,7 @@ class BertWords(OnEncoder):
 
     def __init__(self, config: BertWordsConfig) -> None:
         super().__init__(config)
-        self.head = WordHead(config)
+        self.head = word_head(config)
         small_normal(self)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
@@ -239,20 +228,6 @@ class BertWords(OnEncoder):
 
     def word_logits(self, words: Tensor) -> Tensor:
         return self.head(words, self.encoder.embedding.words)
-
-
-class WordHead(nn.Module):
-    """One more layer, then each word is compared with the table it came from."""
-
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.project = Linear(config.width, config.width)
-        self.activation = ACTIVATIONS[config.activation]
-        self.norm = nn.LayerNorm(config.width, eps=config.epsilon)
-        self.bias = nn.Parameter(torch.empty(config.vocabulary))
-
-    def forward(self, words: Tensor, table: Embedding) -> Tensor:
-        return table.logits(self.norm(self.activation(self.project(words))), self.bias)
 
 
 class BertClassifier(OnEncoder):

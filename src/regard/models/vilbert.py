@@ -25,11 +25,10 @@ from regard.config import Facts
 from regard.errors import ConfigError, InputError
 from regard.layers import masks
 from regard.layers.attention import MultiHeadAttention, SelfAttention
-from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import ACTIVATIONS, FeedForward
 from regard.layers.initializing import level_normal
 from regard.layers.linear import Linear
-from regard.layers.positions import LearnedPositions
+from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap
 from regard.models.symbols import ReaderSymbols
 
@@ -145,7 +144,14 @@ class ViLBERT(nn.Module):
     def __init__(self, config: ViLBERTConfig) -> None:
         super().__init__()
         self.config = config
-        self.words = WordEmbedding(config)
+        self.words = SentenceEmbedding(
+            config.vocabulary,
+            config.text.width,
+            context=config.context,
+            sentences=config.sentences,
+            dropout=config.dropout,
+            epsilon=config.epsilon,
+        )
         self.regions = RegionEmbedding(config)
         self.word_blocks = nn.ModuleList(Block(config, config.text) for _ in range(config.text.layers))
         self.region_blocks = nn.ModuleList(Block(config, config.regions) for _ in range(config.regions.layers))
@@ -192,28 +198,6 @@ def check_picture(config: ViLBERTConfig, ids: Tensor, regions: Tensor, boxes: Te
         )
     if boxes.shape != (*regions.shape[:2], BOX):
         raise InputError(f"boxes are {tuple(boxes.shape)}, wanted {(*regions.shape[:2], BOX)}: {BOX} numbers a region")
-
-
-class WordEmbedding(nn.Module):
-    """Word + place + sentence, normed."""
-
-    def __init__(self, config: ViLBERTConfig) -> None:
-        super().__init__()
-        width = config.text.width
-        self.words = Embedding(config.vocabulary, width, scaled=False)
-        self.positions = LearnedPositions(config.context, width)
-        self.sentences = Embedding(config.sentences, width, scaled=False)
-        self.norm = nn.LayerNorm(width, eps=config.epsilon)
-        self.dropout = nn.Dropout(config.dropout)
-
-    def forward(self, ids: Tensor, segments: Tensor | None) -> Tensor:
-        if segments is None:
-            sentences = self.sentences.weight[0]
-        elif segments.shape != ids.shape:
-            raise InputError(f"segments are {tuple(segments.shape)}, wanted the shape of ids, {tuple(ids.shape)}")
-        else:
-            sentences = self.sentences(segments)
-        return self.dropout(self.norm(self.words(ids) + self.positions(0, ids.shape[1]) + sentences))
 
 
 class RegionEmbedding(nn.Module):
@@ -317,7 +301,7 @@ class ViLBERTPretraining(OnEncoder):
 
     def __init__(self, config: ViLBERTPretrainingConfig) -> None:
         super().__init__(config)
-        self.head = WordHead(config)
+        self.head = WordHead(config.vocabulary, config.text.width, activation=ACTIVATION, epsilon=config.epsilon)
         self.kinds = RegionHead(config)
         self.fits = Linear(config.joint, 1)
         level_normal(self)
@@ -337,19 +321,6 @@ class ViLBERTPretraining(OnEncoder):
     def fit(self, read: Read) -> Tensor:
         """(B,): the text and the picture are multiplied, number by number, and judged."""
         return self.fits(read.text * read.picture)[:, 0]
-
-
-class WordHead(nn.Module):
-    """One more layer, then each word is compared with the table it came from."""
-
-    def __init__(self, config: ViLBERTConfig) -> None:
-        super().__init__()
-        self.project = Linear(config.text.width, config.text.width)
-        self.norm = nn.LayerNorm(config.text.width, eps=config.epsilon)
-        self.bias = nn.Parameter(torch.empty(config.vocabulary))
-
-    def forward(self, words: Tensor, table: Embedding) -> Tensor:
-        return table.logits(self.norm(ACTIVATIONS[ACTIVATION](self.project(words))), self.bias)
 
 
 class RegionHead(nn.Module):

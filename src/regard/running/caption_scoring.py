@@ -16,17 +16,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.checkpoint import SETTINGS
 from regard.data.captioned import CaptionDataConfig, Closing, captioned_split, folder_and_file
 from regard.data.captions import BadPicture, Captioned, read_captions
 from regard.data.pairs import BadLines
 from regard.errors import DataError, PictureError
-from regard.files import read_json
 from regard.generation import Strategy
 from regard.inspection.alignment import looks_of
 from regard.metrics.captions import bleu4, cider_d
 from regard.metrics.looking import Mass, cells_of
 from regard.running.captioner import BATCH, Captioner
+from regard.running.run_settings import held_out_of
 from regard.tasks.captioned_scenes import WORLD
 from regard.tasks.captioning import score_captions
 from regard.worlds.scene_captions import caption
@@ -64,14 +63,10 @@ def test_pictures(captioner: Captioner, folder: Path, paths: Sequence[Path]) -> 
     bad = BadLines()
     if paths:
         return Tested(_read(captioner, read_captions(*folder_and_file(paths), on_error="skip", report=bad), bad), bad)
-    run = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
-    if "data" not in run:
-        raise DataError(
-            f"{folder} does not say what it was trained on; name the folder of the pictures and the captions' file"
-        )
-    settings = CaptionDataConfig.model_validate(run["settings"]["data"])
-    if run["data"]:
-        _, heldout = captioned_split([Path(path) for path in run["data"]], settings, bad)
+    run = held_out_of(folder, "the folder of the pictures and the captions' file")
+    settings = CaptionDataConfig.model_validate(run.settings["data"])
+    if run.data:
+        _, heldout = captioned_split(run.data, settings, bad)
         return Tested(_read(captioner, heldout, bad), bad)
     return Tested(_drawn(captioner.model.config.side, settings.heldout), bad)
 

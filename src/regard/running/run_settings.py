@@ -27,9 +27,9 @@ def settings_of(folder: Path) -> RunSettings | None:
     return RunSettings(found["recipe"], [Path(one) for one in found["data"]], found["settings"])
 
 
-def held_out_of(folder: Path) -> RunSettings:
-    """The same of a run that is to be measured on what it held out."""
+def held_out_of(folder: Path, wanted: str = "the data to score it on") -> RunSettings:
+    """The same of a run that is to be measured on what it held out; DataError, which asks for what is wanted else."""
     found = settings_of(folder)
     if found is None:
-        raise DataError(f"{folder} has no {SETTINGS}, so nothing was held out from it; name the data to score it on")
+        raise DataError(f"{folder} has no {SETTINGS}, so nothing was held out from it; name {wanted}")
     return found

@@ -4,14 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from regard.checkpoint import SETTINGS
 from regard.data.lines import read_lines
 from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, read_pairs
 from regard.errors import DataError
-from regard.files import read_json
 from regard.metrics.alignment import Link, parse_pharaoh
+from regard.running.run_settings import RunSettings, held_out_of
 from regard.text.tokenizer import by_spaces, split_words
 from regard.worlds.passages import passages
 
@@ -36,8 +34,8 @@ class TestSet:
 
 def data_of(folder: Path) -> str:
     """What a run was trained on and how it was split, as one text."""
-    settings = _settings(folder)
-    return repr((settings["data"], settings["settings"]["data"]))
+    run = _held_out_of(folder)
+    return repr((run.data, run.settings["data"]))
 
 
 def test_set(folder: Path, paths: Sequence[Path], *, strict: bool, gold: Path | None, most: int | None) -> TestSet:
@@ -49,27 +47,20 @@ def test_set(folder: Path, paths: Sequence[Path], *, strict: bool, gold: Path | 
         return TestSet(islice(items, most), bad)
     if gold:
         raise DataError(f"--gold {gold} belongs to test data; name the data as well")
-    settings = _settings(folder)
-    config = DataConfig.model_validate(settings["settings"]["data"])
-    if settings["data"]:
-        return TestSet(islice((Item(*pair) for pair in _heldout(settings["data"], config)), most))
+    run = _held_out_of(folder)
+    config = DataConfig.model_validate(run.settings["data"])
+    if run.data:
+        return TestSet(islice((Item(*pair) for pair in _heldout(run.data, config)), most))
     return TestSet(islice(_of_the_world(config), most))
 
 
-def _settings(folder: Path) -> dict[str, Any]:
-    settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
-    if "data" not in settings:
-        raise DataError(
-            f"{folder} does not say what it was trained on; name the test data: regard evaluate {folder} DATA"
-        )
-    return settings
+def _held_out_of(folder: Path) -> RunSettings:
+    return held_out_of(folder, f"the test data: regard evaluate {folder} DATA")
 
 
-def _heldout(paths: Sequence[str], config: DataConfig) -> Iterator[tuple[str, str]]:
+def _heldout(paths: Sequence[Path], config: DataConfig) -> Iterator[tuple[str, str]]:
     def read() -> Iterator[tuple[str, str]]:
-        return read_pairs(
-            [Path(path) for path in paths], on_error=config.on_error, report=BadLines(), longest=config.longest
-        )
+        return read_pairs(paths, on_error=config.on_error, report=BadLines(), longest=config.longest)
 
     share = heldout_share(sum(1 for _ in read()), config.heldout)
     return (pair for pair in read() if is_heldout(pair[0], share))

@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.checkpoint import SETTINGS
 from regard.data.batches import IGNORED
 from regard.data.cutting import Piece
 from regard.data.documents import read_documents
@@ -18,7 +17,7 @@ from regard.data.pairs import BadLines
 from regard.data.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.errors import DataError
-from regard.files import read_json
+from regard.running.run_settings import held_out_of, settings_of
 from regard.running.writer import Writer
 from regard.tasks.language_modeling import surprise
 from regard.text.plain import TextTokenizer
@@ -36,13 +35,12 @@ def score_text(writer: Writer, folder: Path, paths: Sequence[Path], *, most: int
     text, and whether documents see each other.
     """
     bad = BadLines()
-    run = _settings(folder)
-    config = TextDataConfig() if run is None else TextDataConfig.model_validate(run["settings"]["data"])
-    pieces = (
-        read_documents(paths, field=config.field, on_error="skip", report=bad)
-        if paths
-        else _heldout(folder, run, config)
-    )
+    run = settings_of(folder) if paths else held_out_of(folder, "the text to score it on")
+    config = TextDataConfig() if run is None else TextDataConfig.model_validate(run.settings["data"])
+    if paths or run is None:
+        pieces = read_documents(paths, field=config.field, on_error="skip", report=bad)
+    else:
+        pieces = (TextCorpus(run.data, config) if run.data else PythonDocs(config)).heldout()
     scores = score_pieces(writer, pieces, most=most, apart=config.apart)
     return scores | ({"bad_lines": bad.summary()} if bad.count else {})
 
@@ -148,15 +146,3 @@ class _Reader:
 
 def _folded(row: Tensor, context: int) -> Tensor:
     return row.unfold(1, context + 1, context)
-
-
-def _settings(folder: Path) -> dict[str, Any] | None:
-    """What a run wrote down of itself; None: the folder is no run's."""
-    return read_json(folder / SETTINGS) if (folder / SETTINGS).is_file() else None
-
-
-def _heldout(folder: Path, run: dict[str, Any] | None, config: TextDataConfig) -> Iterator[Piece]:
-    if run is None:
-        raise DataError(f"{folder} has no {SETTINGS}, so nothing was held out from it; name the text to score it on")
-    paths = [Path(path) for path in run["data"]]
-    return (TextCorpus(paths, config) if paths else PythonDocs(config)).heldout()
