@@ -181,41 +181,34 @@ def run(
 
     runtime.prepare()
     runner = regard.load(model, precision=precision)
+    # What only some models take; the others refuse it.
+    searching = {"greedy": greedy, "beam": beam, "sample": sample or given, "repetition-penalty": repetition_penalty}
+    writing = {"tokens": tokens, "stop": stop, "truncate": truncate and True, "best_by": best_by}
+    telling = {"chat": chat, "log-probabilities": log_probabilities}
+    reading = {"embed": embed, "second": second, "guesses": guesses}
     if is_seeing(runner):
+        _refuse({**writing, **telling, **reading, "alignment": alignment}, f"{model}, which sees pictures")
         own = getattr(runner, "strategy", None)
+        if own is None:
+            _refuse(searching, f"{model}, which does not write")
         looking = None if own is None else choice.strategy(own)
         see(runner, texts, strategy=looking, find=find, boxes=boxes, output=output, as_json=as_json)
         return
     _refuse({"find": find, "boxes": boxes}, f"{model}, which sees no pictures")
-    if output is not None and not isinstance(runner, Encoder):
+    if isinstance(runner, Encoder):
+        refused = {**searching, **writing, **telling, "alignment": alignment}
+        _refuse(refused, f"{model}, which reads and does not write")
+        read(runner, texts, embed=embed, second=second, count=guesses, output=output, as_json=as_json)
+        return
+    if output is not None:
         check_picture(output)
         if len(texts) != 1:
             raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
-    reading: dict[str, Any] = {"embed": embed, "second": second, "guesses": guesses}
-    if isinstance(runner, Encoder):
-        writing_only: dict[str, Any] = {
-            "greedy": greedy,
-            "beam": beam,
-            "sample": choice.sample or choice.drawing,
-            "repetition-penalty": repetition_penalty,
-            "tokens": tokens,
-        }
-        others: dict[str, Any] = {
-            "stop": stop,
-            "truncate": truncate,
-            "chat": chat,
-            "log-probabilities": log_probabilities,
-        }
-        _refuse({**writing_only, **others, "alignment": alignment}, f"{model}, which reads and does not write")
-        read(runner, texts, embed=embed, second=second, count=guesses, output=output, as_json=as_json)
-        return
     _refuse(reading, f"{model}, which writes; it is for models that read, such as a BERT")
     strategy = choice.strategy(runner.strategy)
-    writing = {"tokens": tokens, "stop": stop, "truncate": truncate and True, "best_by": best_by}
     options: dict[str, Any] = {name: value for name, value in writing.items() if value is not None}
     if isinstance(runner, Translator):
-        others = {**options, "samples": samples, "chat": chat, "log-probabilities": log_probabilities}
-        _refuse(others, f"{model}, which translates")
+        _refuse({**options, "samples": samples, **telling}, f"{model}, which translates")
         _translate(runner, _with_words(texts, inputs), strategy, alignment, output, as_json)
     else:
         _refuse({"alignment": alignment, "output": output}, f"{model}, a language model")
