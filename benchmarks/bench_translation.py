@@ -10,7 +10,7 @@ import os
 import tempfile
 from pathlib import Path
 
-os.environ.setdefault("GOMP_SPINCOUNT", "3000")  # as the `regard` command sets it
+os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # as `regard run` sets it
 
 import ctranslate2
 import tokenizers

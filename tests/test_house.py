@@ -13,7 +13,7 @@ ROOT = Path(regard.__file__).parent
 # From the ground up; what stands on one line are siblings that do not know each other.
 FLOORS = [
     ["errors"],
-    ["config", "files", "runtime"],
+    ["config", "files", "kernels", "runtime"],
     ["layers", "text", "images", "worlds", "data", "metrics"],
     ["models", "tasks"],
     ["checkpoint"],

@@ -24,6 +24,15 @@ def note(line: str) -> None:
     print(line, file=sys.stderr)
 
 
+def note_if_slow() -> None:
+    """Say that regard's own kernels are not to be had on this machine, and why."""
+    from regard import kernels
+
+    reason = kernels.why_not()
+    if reason is not None:
+        note(f"note: slower than it could be, on torch's kernels alone: {reason}")
+
+
 def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False))
 

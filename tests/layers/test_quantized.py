@@ -171,7 +171,7 @@ def test_it_also_runs_where_gradients_are_on():
         given = (ids,) if example in LANGUAGE_MODELS else (ids, ids)
         with torch.no_grad():
             wanted = model(*given)
-        assert torch.equal(model(*given), wanted)
+        assert apart(model(*given), wanted) < 1e-3
 
 
 def test_a_model_without_such_layers_is_refused():

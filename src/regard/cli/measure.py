@@ -8,7 +8,7 @@ import typer
 
 from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app
 from regard.errors import ConfigError
-from regard.printing import note, print_json, show_scores
+from regard.printing import note, note_if_slow, print_json, show_scores
 
 if TYPE_CHECKING:
     from regard.generation import Strategy
@@ -69,6 +69,7 @@ def evaluate(
     if seeds is not None and beam is not None:
         raise ConfigError(f"--seeds {seeds} samples, --beam {beam} searches; give one")
     runtime.prepare()
+    note_if_slow()
     models = [path for path in data or [] if is_gguf(path) or (path.is_dir() and not _is_data(path))]
     folders, paths = [model, *models], [path for path in data or [] if path not in models]
     strategies = [_searching(beam)] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]

@@ -16,6 +16,7 @@ from regard.printing import (
     answer_as_dict,
     continued_as_dict,
     note,
+    note_if_slow,
     print_json,
     save_picture,
     show_answer,
@@ -181,6 +182,7 @@ def run(
 
     runtime.prepare()
     runner = regard.load(model, precision=precision)
+    note_if_slow()
     # What only some models take; the others refuse it.
     searching = {"greedy": greedy, "beam": beam, "sample": sample or given, "repetition-penalty": repetition_penalty}
     writing = {"tokens": tokens, "stop": stop, "truncate": truncate and True, "best_by": best_by}

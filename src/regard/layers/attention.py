@@ -9,9 +9,11 @@ import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard import kernels
 from regard.layers import masks
 from regard.layers.linear import Linear
 from regard.layers.tap import Tap
@@ -76,6 +78,7 @@ class Steps(NamedTuple):
     output: Tensor  # (…, T, K) the weighted sum of the values
 
 
+FEW = 8  # queries up to which our own kernel is faster than torch's
 SCALED_DOT = ScaledDot()
 SimilarityName = Literal["additive", "dot", "scaled_dot"]
 # name -> the similarity of queries and keys of some width
@@ -86,20 +89,48 @@ SIMILARITIES: dict[SimilarityName, Callable[[int], Similarity]] = {
 }
 
 
+class KeysValues(NamedTuple):
+    """A memory as its readers see it: keys and values, (B, H, S, K) each.
+
+    Where texts changed rows and nothing was copied, `origin` (B, S) has the row of each place of each text.
+    """
+
+    key: Tensor
+    value: Tensor
+    origin: Tensor | None = None
+
+    @property
+    def in_place(self) -> "KeysValues":
+        """The same with every text in its own row."""
+        if self.origin is None:
+            return self
+        rows, places = self.origin.long(), torch.arange(self.origin.shape[1], device=self.key.device)
+        return KeysValues(*(part.transpose(1, 2)[rows, places].transpose(1, 2) for part in (self.key, self.value)))
+
+
 def attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     mask: Tensor | None = None,
     *,
+    origin: Tensor | None = None,
     causal: bool = False,
     similarity: Similarity = SCALED_DOT,
     tap: Tap | None = None,
 ) -> Tensor:
-    """The weighted sums (…, T, K). `causal`: query t sees no key after it; the queries are the last T of the S keys."""
-    if (tap is not None and tap.watched) or not similarity.fused:
+    """The weighted sums (…, T, K). `causal`: query t sees no key after it; the queries are the last T of the S keys.
+
+    `origin` is as KeysValues has it.
+    """
+    watched = tap is not None and tap.watched
+    queries, few = query.shape[-2], query.shape[-2] <= FEW and not (causal and query.shape[-2] > 1)
+    if few and not watched and similarity.fused and _for_kernel(query, key, value, mask):
+        return kernels.attend(query, key, value, mask, similarity.scale(query.shape[-1]), origin)
+    key, value, _ = KeysValues(key, value, origin).in_place
+    if watched or not similarity.fused:
         return attend_written_out(query, key, value, mask, causal=causal, similarity=similarity, tap=tap).output
-    queries, keys = query.shape[-2], key.shape[-2]
+    keys = key.shape[-2]
     square = causal and mask is None and queries == keys  # the kernel's own causal mode, which skips half the work
     if causal and queries > 1 and not square:
         mask = masks.both(mask, masks.causal(queries, keys, query.device))
@@ -112,6 +143,14 @@ def attend(
         scale=similarity.scale(query.shape[-1]),
         enable_gqa=query.dim() == 4 and query.shape[1] != key.shape[1],
     )
+
+
+def _for_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+    """Our own kernel takes these: the numbers of a head stand together, and a mask is one for all of a row."""
+    if query.dim() != 4 or not kernels.fits(query, key, value):
+        return False
+    together = all(part.stride(-1) == 1 for part in (query, key, value))
+    return together and (mask is None or (mask.dim() == 4 and mask.shape[1:] == (1, 1, key.shape[2])))
 
 
 def attend_written_out(
@@ -144,13 +183,6 @@ def _softmax(masked: Tensor, mask: Tensor | None) -> Tensor:
     # softmax of a row of -inf is NaN, and so is its gradient: such a row is softmaxed as zeros, then blanked.
     blind = ~mask.any(-1, keepdim=True)
     return masked.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
-
-
-class KeysValues(NamedTuple):
-    """A memory as its readers see it: keys and values, (B, H, S, K) each."""
-
-    key: Tensor
-    value: Tensor
 
 
 class Appendable(Protocol):
@@ -192,14 +224,14 @@ class MultiHeadAttention(nn.Module):
     def look(self, words: Tensor, memory: KeysValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
         query = self._split(self.query(words))  # (B, H, T, K)
         heads = attend(
-            query, memory.key, memory.value, mask, causal=causal, similarity=self.similarity, tap=self.weights
+            query, *memory[:2], mask, origin=memory.origin, causal=causal, similarity=self.similarity, tap=self.weights
         )
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
     def look_and_show(self, words: Tensor, memory: KeysValues, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The same written out, with its weights (B, H, T, S), for a loss that speaks of them."""
         query = self._split(self.query(words))
-        steps = attend_written_out(query, *memory, mask, similarity=self.similarity, tap=self.weights)
+        steps = attend_written_out(query, *memory.in_place[:2], mask, similarity=self.similarity, tap=self.weights)
         return self.output(steps.output.transpose(1, 2).flatten(2)), steps.weights
 
     def _split(self, words: Tensor) -> Tensor:
@@ -250,5 +282,5 @@ class SelfAttention(nn.Module):
         seen = KeysValues(key, value)
         if cache is not None:
             seen = cache.append(seen)
-        found = attend(query, seen.key, seen.value, mask, causal=self.causal, tap=self.weights)
+        found = attend(query, *seen[:2], mask, origin=seen.origin, causal=self.causal, tap=self.weights)
         return self.output(found.transpose(1, 2).reshape(rows, length, -1))

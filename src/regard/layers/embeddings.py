@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.layers.linear import in_columns, linear
+from regard.layers.linear import in_columns, is_worth, linear
 
 MANY = 512  # rows up to which W xᵀ is the faster way round
 
@@ -35,8 +35,9 @@ class Embedding(nn.Module):
         return F.embedding(ids, self.weight, self.padding) * self.scale
 
     def logits(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Logits (…, V) for words (…, D); those of a decoding step (B, D) come in columns, as they are fastest made."""
-        if words.dim() == 2 and 1 < len(words) <= MANY and not torch.is_grad_enabled() and words.device.type == "cpu":
+        """Logits (…, V) for words (…, D); a decoding step's (B, D) may come in columns, torch's fastest way."""
+        step = words.dim() == 2 and 1 < len(words) <= MANY
+        if step and not torch.is_grad_enabled() and words.device.type == "cpu" and not is_worth(words, self.weight):
             return in_columns(words, self.weight, bias)
         return linear(words, self.weight if self.padding is None else _Pinned.apply(self.weight, self.padding), bias)
 

@@ -33,3 +33,8 @@ class Tap(nn.Module):
 def taps(model: nn.Module) -> dict[str, Tap]:
     """Every tap of a model by its path."""
     return {path: module for path, module in model.named_modules() if isinstance(module, Tap)}
+
+
+def watched(model: nn.Module) -> bool:
+    """Somebody watches a tap of this model."""
+    return any(tap.watched for tap in taps(model).values())

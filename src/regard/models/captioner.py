@@ -268,7 +268,7 @@ class TransformerState:
         """Row i becomes what row rows[i] was; rows (pictures, beams) says that each line shares a picture."""
         moved = moved_sentences(rows, len(self.first), len(self.memory[0].key))
         if moved is not None:
-            self.memory = [KeysValues(key[moved], value[moved]) for key, value in self.memory]
+            self.memory = [KeysValues(read.key[moved], read.value[moved]) for read in self.memory]
         rows = rows.flatten()
         self.first = self.first[rows]
         for cache in self.caches:

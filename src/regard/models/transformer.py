@@ -24,8 +24,10 @@ from regard.layers.cache import Cache
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
-from regard.layers.tap import Tap
+from regard.layers.tap import Tap, watched
 from regard.models.symbols import Symbols, Writer, heads_fit
+
+GROUP = 16  # sentences that are read side by side
 
 
 class TransformerConfig(Writer):
@@ -149,7 +151,7 @@ class Transformer(nn.Module):
     def start(self, source: Tensor) -> "TransformerState":
         """Read the source (B, S) once; what `step` needs from then on."""
         mask = masks.padding(source, self.config.symbols.padding)
-        memory = self.encoder(self._embed(self.embedding, source), mask)
+        memory = self._read(source, mask)
         return TransformerState(
             first=source.new_full((len(source),), self.config.symbols.begin),
             memory=self.decoder.remember(memory),
@@ -162,6 +164,18 @@ class Transformer(nn.Module):
         words = self._embed(self._target_table, tokens[:, None], start=state.caches[0].length)
         words = self.decoder(words, state.memory, state.memory_mask, caches=state.caches)
         return self._logits(words[:, 0]), state
+
+    def _read(self, source: Tensor, mask: Tensor) -> Tensor:
+        """The encoder's words (B, S, D). Many sentences are read in groups of like length: padding costs time."""
+        if len(source) <= GROUP or torch.is_grad_enabled() or watched(self.encoder):
+            return self.encoder(self._embed(self.embedding, source), mask)
+        lengths = mask.sum(-1).flatten()  # (B,)
+        memory = self.embedding.weight.new_zeros(*source.shape, self.config.width)
+        for rows in lengths.argsort(descending=True, stable=True).split(GROUP):
+            longest = int(lengths[rows[0]])
+            words = self._embed(self.embedding, source[rows, :longest])
+            memory[rows, :longest] = self.encoder(words, mask[rows, ..., :longest])
+        return memory
 
     @property
     def _target_table(self) -> Embedding:
@@ -212,7 +226,7 @@ class TransformerState:
         """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
         moved = moved_sentences(rows, len(self.first), len(self.memory[0].key))
         if moved is not None:
-            self.memory = [KeysValues(key[moved], value[moved]) for key, value in self.memory]
+            self.memory = [KeysValues(read.key[moved], read.value[moved]) for read in self.memory]
             self.memory_mask = None if self.memory_mask is None else self.memory_mask[moved]
         rows = rows.flatten()
         self.first = self.first[rows]

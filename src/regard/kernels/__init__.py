@@ -1,0 +1,190 @@
+"""Kernels of a decoding step, written in C: what torch does in several passes, or with matrices it reads too slowly.
+
+Each function here gives what its one-line form in torch gives, up to rounding; a test holds them equal. They take
+float32 tensors of the CPU and give no gradient. `here()` says whether they can be had on this machine at all: callers
+ask it, and go the other way where it says no.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.kernels.compiled import library, why_not
+
+__all__ = [
+    "attend",
+    "fits",
+    "here",
+    "int8_here",
+    "left_out",
+    "linear",
+    "linear_int8",
+    "log_totals",
+    "rounded",
+    "top",
+    "why_not",
+]
+
+DEEPEST = 64  # int8 rows are filled up with zeros to a multiple of this
+WEIGHT = 127  # levels of a weight each way
+_wanted = True
+
+
+def here() -> bool:
+    """There is a compiled library."""
+    return library() is not None
+
+
+def int8_here() -> bool:
+    """It has kernels for int8 too."""
+    found = library()
+    return found is not None and bool(found.int8_is_here())
+
+
+@contextmanager
+def left_out() -> Iterator[None]:
+    """Do what follows in torch's own operations alone, for one who counts or compares them."""
+    global _wanted
+    before, _wanted = _wanted, False
+    try:
+        yield
+    finally:
+        _wanted = before
+
+
+def fits(*tensors: Tensor) -> bool:
+    """The tensors are such as the kernels take, and nobody asks for a gradient or traces what is done."""
+    if torch.is_grad_enabled() or not _wanted or torch.compiler.is_compiling() or not here():
+        return False
+    return all(tensor.is_cpu and tensor.dtype is torch.float32 for tensor in tensors)
+
+
+def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`F.linear(words, weight, bias)`."""
+    words, weight = words.contiguous(), weight.contiguous()
+    out = words.new_empty(*words.shape[:-1], len(weight))
+    inner = weight.shape[1]
+    _check(
+        _library().linear(
+            words.data_ptr(),
+            weight.data_ptr(),
+            None if bias is None else bias.data_ptr(),
+            out.data_ptr(),
+            words.numel() // inner,
+            len(weight),
+            inner,
+            torch.get_num_threads(),
+        )
+    )
+    return out
+
+
+def rounded(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """A matrix (N, K) in int8, with zeros up to a multiple of 64 columns, and its scales (N,)."""
+    weight = weight.detach().float()
+    scales = weight.abs().amax(1).clamp(min=1e-12) / WEIGHT
+    room = torch.zeros(len(weight), math.ceil(weight.shape[1] / DEEPEST) * DEEPEST, dtype=torch.int8)
+    room[:, : weight.shape[1]] = (weight / scales[:, None]).round()
+    return room, scales
+
+
+def linear_int8(words: Tensor, weight: Tensor, scales: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`F.linear` with a matrix that `rounded` made."""
+    missing = weight.shape[1] - words.shape[-1]
+    words = torch.nn.functional.pad(words, (0, missing)) if missing else words.contiguous()
+    out = words.new_empty(*words.shape[:-1], len(weight))
+    inner = weight.shape[1]
+    most = min(2**15 - 1, (2**31 - 1) // (WEIGHT * inner))  # no sum of so many products overflows
+    _check(
+        _library().linear_int8(
+            words.data_ptr(),
+            weight.data_ptr(),
+            scales.data_ptr(),
+            None if bias is None else bias.data_ptr(),
+            out.data_ptr(),
+            words.numel() // inner,
+            len(weight),
+            inner,
+            most,
+            torch.get_num_threads(),
+        )
+    )
+    return out
+
+
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float, origin: Tensor | None = None
+) -> Tensor:
+    """`F.scaled_dot_product_attention` for few queries (B, H, T, K) and a mask (B or 1, 1, 1, S).
+
+    The numbers of a head stand side by side. Place s of text b stands in row origin[b, s] of keys and values, int32, or
+    without it in row b. The result (B, H, T, K) lies in memory as (B, T, H, K).
+    """
+    rows, heads, queries, width = query.shape
+    shared, keys = key.shape[1:3]
+    if mask is not None:
+        mask = mask.reshape(len(mask), keys).contiguous()
+    if origin is not None:
+        origin = origin.contiguous()
+    out = query.new_empty(rows, queries, heads, width)
+    _check(
+        _library().attend(
+            query.data_ptr(),
+            key.data_ptr(),
+            value.data_ptr(),
+            None if mask is None else mask.data_ptr(),
+            None if origin is None else origin.data_ptr(),
+            out.data_ptr(),
+            rows,
+            heads,
+            heads // shared,
+            queries,
+            keys,
+            width,
+            *query.stride()[:3],
+            *key.stride()[:3],
+            *value.stride()[:3],
+            keys if mask is not None and len(mask) > 1 else 0,
+            scale,
+            torch.get_num_threads(),
+        )
+    )
+    return out.transpose(1, 2)
+
+
+def log_totals(logits: Tensor) -> Tensor:
+    """`logits.logsumexp(-1)` of (B, V)."""
+    totals = logits.new_empty(len(logits))
+    _library().log_totals(
+        logits.data_ptr(), *logits.shape, logits.stride(0), totals.data_ptr(), torch.get_num_threads()
+    )
+    return totals
+
+
+def top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """`logits.topk(count)` of (B, V); of equal ones the first."""
+    best = logits.new_empty(len(logits), count)
+    places = best.new_empty(best.shape, dtype=torch.long)
+    _library().top(
+        logits.data_ptr(),
+        *logits.shape,
+        logits.stride(0),
+        count,
+        best.data_ptr(),
+        places.data_ptr(),
+        torch.get_num_threads(),
+    )
+    return best, places
+
+
+def _library() -> Any:
+    return library()
+
+
+def _check(failed: int) -> None:
+    if failed:
+        raise MemoryError("there is not enough memory for a kernel's working space")

@@ -1,0 +1,90 @@
+// Attention of few queries over many keys: a decoding step. The keys are read once for all queries that share them.
+#include "vectors.h"
+#include <math.h>
+
+INLINE float product(const float *one, const float *other, long width) {
+    vec sum = {};
+    long i = 0;
+    for (; i + LANES <= width; i += LANES) sum += load(one + i) * load(other + i);
+    float total = sum_of(sum);
+    for (; i < width; i++) total += one[i] * other[i];
+    return total;
+}
+
+// out = Σ weights[s] *values[s], of so many vectors; they stay in registers.
+INLINE void weigh(const int vecs, const float *weights, const float *const *values, long start, long count, float *out) {
+    vec sum[4] = {};
+    for (long s = 0; s < count; s++)
+        UNROLL for (int v = 0; v < vecs; v++) sum[v] += weights[s] * load(values[s] + start + v * LANES);
+    UNROLL for (int v = 0; v < vecs; v++) store(out + start + v * LANES, sum[v]);
+}
+
+static void weighted_sum(const float *weights, const float *const *values, long count, long width, float *out) {
+    long i = 0;
+    for (; i + 4 * LANES <= width; i += 4 * LANES) weigh(4, weights, values, i, count, out);
+    for (; i + LANES <= width; i += LANES) weigh(1, weights, values, i, count, out);
+    for (; i < width; i++) {
+        out[i] = 0;
+        for (long s = 0; s < count; s++) out[i] += weights[s] * values[s][i];
+    }
+}
+
+// Scores become weights that sum to 1, or 0 where nothing may be seen. There is room for a whole vector at the end.
+static void softmax(float *scores, long count) {
+    for (long s = count; s % LANES; s++) scores[s] = -INFINITY;
+    vec best = all(-INFINITY), sum = {};
+    for (long s = 0; s < count; s += LANES) best = larger(load(scores + s), best);
+    float top = largest_of(best);
+    if (top == -INFINITY) {
+        for (long s = 0; s < count; s++) scores[s] = scores[s] == -INFINITY ? 0 : NAN; // what is damaged stays so
+        return;
+    }
+    for (long s = 0; s < count; s += LANES) {
+        vec weights = exponential(load(scores + s) - top);
+        store(scores + s, weights);
+        sum += weights;
+    }
+    vec share = all(1 / sum_of(sum));
+    for (long s = 0; s < count; s += LANES) store(scores + s, load(scores + s) * share);
+}
+
+// query (B, H, T, K), key and value (B, H / group, S, K), mask (B, S) of bytes or none; out (B, T, H, K) side by side.
+// The strides of the first three say how far apart rows, heads and places stand; the numbers of a head stand together.
+// Place s of text b stands in row origin[b][s] of key and value, or, without origin (B, S), in row b.
+int attend(const float *query, const float *key, const float *value, const uint8_t *mask, const int32_t *origin,
+           float *out, long rows, long heads, long group, long queries, long keys, long width, long query_row, long query_head,
+           long query_place, long key_row, long key_head, long key_place, long value_row, long value_head,
+           long value_place, long mask_row, float scale, int threads) {
+    long shared = heads / group, room = (keys + LANES - 1) / LANES * LANES;
+    int short_of_memory = 0;
+#pragma omp parallel num_threads(threads) reduction(| : short_of_memory)
+    {
+        float *scores = malloc(room * sizeof(float));
+        const float **keys_at = malloc(keys * sizeof(float *)), **values_at = malloc(keys * sizeof(float *));
+        short_of_memory = !scores || !keys_at || !values_at;
+#pragma omp for
+        for (long task = 0; task < rows * shared; task++) {
+            if (short_of_memory) continue;
+            long row = task / shared, head = task % shared;
+            for (long s = 0; s < keys; s++) {
+                long from = origin ? origin[row * keys + s] : row;
+                keys_at[s] = key + from * key_row + head * key_head + s * key_place;
+                values_at[s] = value + from * value_row + head * value_head + s * value_place;
+            }
+            for (long one = 0; one < group * queries; one++) { // all queries that look at these keys
+                long own = head * group + one / queries, place = one % queries;
+                const float *asked = query + row * query_row + own * query_head + place * query_place;
+                for (long s = 0; s < keys; s++) {
+                    int seen = !mask || mask[row * mask_row + s];
+                    scores[s] = seen ? scale * product(asked, keys_at[s], width) : -INFINITY;
+                }
+                softmax(scores, keys);
+                weighted_sum(scores, values_at, keys, width, out + ((row * queries + place) * heads + own) * width);
+            }
+        }
+        free(scores);
+        free(keys_at);
+        free(values_at);
+    }
+    return short_of_memory;
+}

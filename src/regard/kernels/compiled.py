@@ -1,0 +1,111 @@
+"""The C files beside this one, compiled for this machine on first use and kept in the user's cache.
+
+Where that cannot be done, `library()` is None and `why_not()` says why: everything then runs on torch alone, slower.
+REGARD_KERNELS=off asks for that.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import torch
+
+SOURCES = Path(__file__).parent
+FLAGS = ["-O3", "-march=native", "-fno-math-errno", "-fopenmp", "-fPIC", "-shared"]
+NUMBER, POINTER, FLOAT, COUNT = ctypes.c_long, ctypes.c_void_p, ctypes.c_float, ctypes.c_int
+# function -> (what it returns, what it takes), as the C files have it
+SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
+    "linear": (COUNT, [POINTER] * 4 + [NUMBER] * 3 + [COUNT]),
+    "linear_int8": (COUNT, [POINTER] * 5 + [NUMBER] * 3 + [FLOAT, COUNT]),
+    "int8_is_here": (COUNT, []),
+    "attend": (COUNT, [POINTER] * 6 + [NUMBER] * 16 + [FLOAT, COUNT]),
+    "log_totals": (None, [POINTER] + [NUMBER] * 3 + [POINTER, COUNT]),
+    "top": (None, [POINTER] + [NUMBER] * 4 + [POINTER, POINTER, COUNT]),
+}
+
+
+def library() -> ctypes.CDLL | None:
+    """The compiled kernels, or None."""
+    return _load()[0]
+
+
+def why_not() -> str | None:
+    """Why there are no kernels; None: there are."""
+    return _load()[1]
+
+
+@cache
+def _load() -> tuple[ctypes.CDLL | None, str | None]:
+    if os.environ.get("REGARD_KERNELS", "").lower() in ("off", "0", "no"):
+        return None, "REGARD_KERNELS=off"
+    if platform.system() != "Linux":  # elsewhere torch's threads and the compiler's are of different kinds
+        return None, f"the kernels are written for Linux, this is {platform.system()}"
+    try:
+        path = _place()
+        found = _opened(path)
+        if found is None:
+            _compile(path)
+            found = ctypes.CDLL(str(path))
+    except (OSError, subprocess.SubprocessError) as error:
+        return None, _reason(error)
+    for name, (result, arguments) in SIGNATURES.items():
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
+    return found, None
+
+
+def _opened(path: Path) -> ctypes.CDLL | None:
+    """The library, if it lies there and is whole: one that was cut short is made anew."""
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError:
+        return None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        said = (error.stderr or "").strip().splitlines()
+        return f"the C compiler failed: {said[0] if said else f'exit code {error.returncode}'}"
+    return " ".join(str(error).split())
+
+
+def _place() -> Path:
+    """Where the library of these sources, this processor and this torch lies."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    content = b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]")))
+    made_for = f"{platform.machine()} {_processor()} {torch.__version__} {FLAGS}".encode()
+    return Path(root) / "regard" / f"kernels-{hashlib.sha256(content + made_for).hexdigest()[:16]}.so"
+
+
+def _processor() -> str:
+    """What this processor can do: a library made for another one may not run here."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+
+
+def _compile(path: Path) -> None:
+    """Compile into a temporary file beside it, then rename: two processes may do it at once."""
+    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise FileNotFoundError("there is no C compiler (cc, gcc or clang) here")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder) / path.name
+        sources = sorted(str(source) for source in SOURCES.glob("*.c"))
+        subprocess.run(
+            [compiler, *FLAGS, "-o", str(made), *sources, "-lm"],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        made.rename(path)

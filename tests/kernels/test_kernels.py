@@ -1,0 +1,201 @@
+"""Each kernel gives what its one line of torch gives, whatever the shapes, and lets damage be seen."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from regard import kernels
+from regard.layers.attention import KeysValues, attend
+from regard.layers.cache import Cache
+
+pytestmark = pytest.mark.skipif(not kernels.here(), reason=f"no kernels on this machine: {kernels.why_not()}")
+
+
+@pytest.fixture(autouse=True)
+def _no_gradients():
+    with torch.no_grad():
+        yield
+
+
+def numbers(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+# ------------------------------------------------ products
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    words=st.integers(1, 90),
+    rows=st.integers(1, 70),
+    inner=st.integers(1, 1100),
+    biased=st.booleans(),
+    threads=st.integers(1, 3),
+)
+def test_a_product_is_torchs(words, rows, inner, biased, threads):
+    x, weight, bias = numbers(words, inner), numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    found = kernels.linear(x, weight, bias)
+    torch.set_num_threads(before)
+    wanted = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
+    assert (found - wanted).abs().max() <= 4e-6 * math.sqrt(inner) * 4
+
+
+def test_a_large_matrix_and_leading_dimensions():
+    x, weight, bias = numbers(3, 11, 520), numbers(2049, 520, seed=1), numbers(2049, seed=2)
+    assert_close(kernels.linear(x, weight, bias), F.linear(x, weight, bias), atol=1e-4, rtol=1e-5)
+    turned = numbers(520, 33).t()  # not contiguous
+    assert_close(kernels.linear(turned, weight), F.linear(turned, weight), atol=1e-4, rtol=1e-5)
+
+
+@settings(deadline=None, max_examples=60)
+@given(words=st.integers(1, 70), rows=st.integers(1, 50), inner=st.integers(1, 2100), biased=st.booleans())
+def test_a_product_in_int8_is_that_of_the_rounded_matrix(words, rows, inner, biased):
+    if not kernels.int8_here():
+        return
+    x, weight, bias = numbers(words, inner), numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
+    matrix, scales = kernels.rounded(weight)
+    exact = F.linear(x.double(), matrix[:, :inner].double() * scales[:, None], None if bias is None else bias.double())
+    found = kernels.linear_int8(x, matrix, scales, bias)
+    assert (found - exact).abs().max() <= 8e-4 * math.sqrt(
+        inner
+    ) + 1e-4  # rounding the matrix itself costs ten times that
+    alone = torch.cat([kernels.linear_int8(row[None], matrix, scales, bias) for row in x])
+    assert torch.equal(found, alone), "a word's result depends on the words beside it"
+
+
+def test_sums_of_the_largest_numbers_do_not_overflow():
+    inner = 16384
+    matrix, scales = kernels.rounded(torch.ones(3, inner))
+    for words in (1, 20):
+        found = kernels.linear_int8(torch.full((words, inner), -7.0), matrix, scales)
+        assert_close(found, torch.full((words, 3), -7.0 * inner), rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("damage", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("words", [1, 5, 20])
+def test_damage_stays_visible_in_products(damage, words):
+    x, weight = numbers(words, 64), numbers(9, 64, seed=1)
+    x[-1, 3] = damage
+    for found in (kernels.linear(x, weight), kernels.linear_int8(x, *kernels.rounded(weight))):
+        assert not found[-1].isfinite().any()
+        assert found[:-1].isfinite().all()
+
+
+# ------------------------------------------------ attention
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    rows=st.integers(1, 5),
+    shared=st.integers(1, 3),
+    group=st.integers(1, 3),
+    queries=st.integers(1, 8),
+    keys=st.integers(1, 40),
+    width=st.integers(1, 70),
+    masked=st.booleans(),
+    moved=st.booleans(),
+)
+def test_attention_is_torchs(rows, shared, group, queries, keys, width, masked, moved):
+    query = numbers(rows, queries, shared * group, width).transpose(1, 2)
+    key, value = (numbers(rows, keys, shared, width, seed=seed).transpose(1, 2) for seed in (1, 2))
+    mask = numbers(rows, 1, 1, keys, seed=3) > 0 if masked else None
+    origin = torch.randint(rows, (rows, keys), dtype=torch.int32) if moved else None
+    found = kernels.attend(query, key, value, mask, 0.3, origin)
+    seen = KeysValues(key, value, origin).in_place
+    wanted = F.scaled_dot_product_attention(query, seen.key, seen.value, mask, scale=0.3, enable_gqa=group > 1)
+    if mask is not None:  # torch may give NaN where nothing may be seen
+        wanted = wanted.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+    assert_close(found, wanted, atol=1e-5, rtol=1e-4)
+    assert found.transpose(1, 2).is_contiguous()
+
+
+def test_one_mask_serves_all_rows():
+    query, key, value = (numbers(3, 2, size, 8, seed=size) for size in (1, 5, 5))
+    mask = torch.tensor([True, False, True, True, False]).view(1, 1, 1, 5)
+    wanted = F.scaled_dot_product_attention(query, key, value, mask, scale=1.0)
+    assert_close(kernels.attend(query, key, value, mask, 1.0), wanted)
+
+
+def test_damage_stays_visible_in_attention():
+    query, key, value = numbers(2, 1, 1, 16), numbers(2, 1, 4, 16, seed=1), numbers(2, 1, 4, 16, seed=2)
+    query[0] = math.nan
+    key[1, 0, 2] = math.nan
+    assert kernels.attend(query, key, value, None, 1.0).isnan().all()
+
+
+def test_attention_takes_the_kernel_only_where_it_fits(monkeypatch):
+    """What the kernel cannot do goes to torch: many queries, causal ones, masks a query, gradients."""
+    calls = []
+    real = kernels.attend
+    monkeypatch.setattr(kernels, "attend", lambda *given: calls.append(1) or real(*given))
+    query, key = numbers(2, 2, 1, 8), numbers(2, 2, 9, 8, seed=1)
+    attend(query, key, key)
+    assert len(calls) == 1
+    attend(numbers(2, 2, 9, 8), key, key)  # many
+    attend(numbers(2, 2, 3, 8), key, key, causal=True)
+    attend(query, key, key, torch.ones(2, 1, 3, 9, dtype=torch.bool)[:, :, :1].expand(2, 2, 1, 9))
+    with torch.enable_grad():
+        attend(query, key, key)
+    with kernels.left_out():
+        attend(query, key, key)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_texts_that_change_rows_keep_what_they_saw(plain):
+    """A cache with a table of rows, and one that copies, hold the same after any exchange, loss and growth."""
+    chance = torch.Generator().manual_seed(4)
+    cache, texts = Cache(room=2), [torch.zeros(0, 3, 4) for _ in range(4)]
+    for rows in ([0, 1, 2, 3], [3, 3, 0, 1], [1, 0], [1, 1, 0], [2, 1, 0, 0, 1], [4, 0]):
+        new = torch.randn(len(texts), 1, 3, 4, generator=chance)
+        cache.append(KeysValues(new.transpose(1, 2), new.transpose(1, 2) * 2))
+        texts = [torch.cat([text, one]) for text, one in zip(texts, new, strict=True)]
+        if plain:
+            with kernels.left_out():
+                cache.reorder(torch.tensor(rows))
+        else:
+            cache.reorder(torch.tensor(rows))
+        texts = [texts[row] for row in rows]
+        seen = cache.seen.in_place
+        assert torch.equal(seen.key[: len(rows)], torch.stack(texts).transpose(1, 2))
+        assert torch.equal(seen.value[: len(rows)], torch.stack(texts).transpose(1, 2) * 2)
+
+
+# ------------------------------------------------ ranking
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=st.integers(1, 5), words=st.integers(1, 300), count=st.integers(1, 9), scale=st.sampled_from([0.1, 5, 500]))
+def test_the_best_and_the_totals_are_torchs(rows, words, count, scale):
+    logits = numbers(rows, words) * scale
+    assert_close(kernels.log_totals(logits), logits.logsumexp(-1), atol=1e-5, rtol=1e-5)
+    best, places = kernels.top(logits, min(count, words))
+    wanted = logits.topk(min(count, words))
+    assert torch.equal(best, wanted.values)
+    assert torch.equal(logits.gather(1, places), wanted.values)
+    assert all(len(set(row)) == len(row) for row in places.tolist())
+
+
+def test_of_equal_ones_the_first_and_what_is_forbidden_last():
+    logits = torch.zeros(2, 40)
+    logits[1, :38] = -math.inf
+    best, places = kernels.top(logits, 3)
+    assert places[0].tolist() == [0, 1, 2]
+    assert set(places[1, :2].tolist()) == {38, 39}
+    assert best[1].tolist() == [0.0, 0.0, -math.inf]
+    assert_close(kernels.log_totals(logits), torch.tensor([math.log(40), math.log(2)]))
+
+
+@pytest.mark.parametrize("damage", [math.nan, math.inf])
+def test_damage_stays_visible_in_totals(damage):
+    for place in (0, 5, 39):
+        logits = torch.zeros(2, 40)
+        logits[1, place] = damage
+        assert kernels.log_totals(logits).isfinite().tolist() == [True, False]
