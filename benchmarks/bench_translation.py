@@ -10,7 +10,8 @@ import os
 import tempfile
 from pathlib import Path
 
-os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # as `regard run` sets it
+if __name__ == "__main__":  # not in the processes of the peers
+    os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # as `regard run` sets it
 
 import ctranslate2
 import tokenizers

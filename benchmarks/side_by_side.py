@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -23,13 +24,16 @@ def speeds(ways: dict[str, Way], rounds: int) -> dict[str, float]:
 
 
 def apart(make: Callable[[], Way]) -> Way:
-    """A way in a process of its own, as the peer's users run it: without our settings of memory and denormals.
+    """A way in a process of its own, as the peer's users run it: without our settings of memory, denormals and threads.
 
     `make` is a function of a module, called there once; the process waits while it is not its turn.
     """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
+    ours = os.environ.pop("GOMP_SPINCOUNT", None)
     context.Process(target=_serve, args=(make, there), daemon=True).start()
+    if ours is not None:
+        os.environ["GOMP_SPINCOUNT"] = ours
 
     def way() -> float:
         here.send("go")

@@ -199,3 +199,32 @@ def test_damage_stays_visible_in_totals(damage):
         logits = torch.zeros(2, 40)
         logits[1, place] = damage
         assert kernels.log_totals(logits).isfinite().tolist() == [True, False]
+
+
+# ------------------------------------------------ what training uses too
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 1000])
+def test_gelu_and_its_gradient_are_torchs(count):
+    words = (numbers(count) * 4).requires_grad_()
+    words.data[0] = 60.0  # far out it is the line itself
+    outer = numbers(count, seed=1)
+    with torch.enable_grad():
+        wanted = F.gelu(words, approximate="tanh")
+        (gradient,) = torch.autograd.grad(wanted, words, outer)
+    assert_close(kernels.gelu(words), wanted, atol=1e-6, rtol=1e-5)
+    assert_close(kernels.gelu_gradient(words, outer), gradient, atol=1e-6, rtol=1e-5)
+    assert kernels.gelu(torch.tensor([math.nan])).isnan().all()
+
+
+@pytest.mark.parametrize(("rows", "words"), [(1, 1), (3, 17), (20, 300)])
+def test_losses_and_gradients_are_torchs(rows, words):
+    logits = (numbers(rows, words) * 5).requires_grad_()
+    targets = torch.randint(words, (rows,), generator=torch.Generator().manual_seed(2))
+    targets[-1] = -100
+    with torch.enable_grad():
+        wanted = F.cross_entropy(logits, targets, reduction="none")
+        (gradient,) = torch.autograd.grad(wanted.sum(), logits)
+    found = logits.detach().clone()
+    assert_close(kernels.cross_entropy(found, targets), wanted, atol=1e-5, rtol=1e-5)
+    assert_close(found, gradient, atol=1e-6, rtol=1e-5)

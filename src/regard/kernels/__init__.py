@@ -1,8 +1,8 @@
-"""Kernels of a decoding step, written in C: what torch does in several passes, or with matrices it reads too slowly.
+"""Kernels in C, most of them for a decoding step: what torch does in several passes, or reads too slowly.
 
 Each function here gives what its one-line form in torch gives, up to rounding; a test holds them equal. They take
-float32 tensors of the CPU and give no gradient. `here()` says whether they can be had on this machine at all: callers
-ask it, and go the other way where it says no.
+float32 tensors of the CPU and know of no gradient. `here()` says whether they can be had on this machine at all,
+`takes` and `fits` whether for these tensors: callers ask, and go the other way where the answer is no.
 """
 
 import math
@@ -17,7 +17,10 @@ from regard.kernels.compiled import library, why_not
 
 __all__ = [
     "attend",
+    "cross_entropy",
     "fits",
+    "gelu",
+    "gelu_gradient",
     "here",
     "int8_here",
     "left_out",
@@ -25,6 +28,7 @@ __all__ = [
     "linear_int8",
     "log_totals",
     "rounded",
+    "takes",
     "top",
     "why_not",
 ]
@@ -56,17 +60,23 @@ def left_out() -> Iterator[None]:
         _wanted = before
 
 
-def fits(*tensors: Tensor) -> bool:
-    """The tensors are such as the kernels take, and nobody asks for a gradient or traces what is done."""
-    if torch.is_grad_enabled() or not _wanted or torch.compiler.is_compiling() or not here():
+def takes(*tensors: Tensor) -> bool:
+    """The tensors are such as the kernels take, and nobody traces what is done."""
+    if not _wanted or torch.compiler.is_compiling() or not here():
         return False
     return all(tensor.is_cpu and tensor.dtype is torch.float32 for tensor in tensors)
 
 
-def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`F.linear(words, weight, bias)`."""
+def fits(*tensors: Tensor) -> bool:
+    """The same, and nobody asks for a gradient."""
+    return not torch.is_grad_enabled() and takes(*tensors)
+
+
+def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    """`F.linear(words, weight, bias)`; into `out`, which is contiguous, where it is given."""
     words, weight = words.contiguous(), weight.contiguous()
-    out = words.new_empty(*words.shape[:-1], len(weight))
+    if out is None:
+        out = words.new_empty(*words.shape[:-1], len(weight))
     inner = weight.shape[1]
     _check(
         _library().linear(
@@ -156,6 +166,22 @@ def attend(
     return out.transpose(1, 2)
 
 
+def gelu(words: Tensor) -> Tensor:
+    """`F.gelu(words, approximate="tanh")`."""
+    words = words.contiguous()
+    out = torch.empty_like(words)
+    _library().gelu(words.data_ptr(), out.data_ptr(), words.numel(), torch.get_num_threads())
+    return out
+
+
+def gelu_gradient(words: Tensor, outer: Tensor) -> Tensor:
+    """The gradient by the words of what has the gradient `outer` by `gelu(words)`."""
+    words, outer = words.contiguous(), outer.contiguous()
+    out = torch.empty_like(words)
+    _library().gelu_gradient(words.data_ptr(), outer.data_ptr(), out.data_ptr(), words.numel(), torch.get_num_threads())
+    return out
+
+
 def log_totals(logits: Tensor) -> Tensor:
     """`logits.logsumexp(-1)` of (B, V)."""
     totals = logits.new_empty(len(logits))
@@ -163,6 +189,18 @@ def log_totals(logits: Tensor) -> Tensor:
         logits.data_ptr(), *logits.shape, logits.stride(0), totals.data_ptr(), torch.get_num_threads()
     )
     return totals
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """`F.cross_entropy(logits, targets, reduction="none")` of (B, V); the logits become the gradient by them, in place.
+
+    A target below 0 is no lesson.
+    """
+    losses = logits.new_empty(len(logits))
+    _library().cross_entropy(
+        logits.data_ptr(), *logits.shape, targets.data_ptr(), losses.data_ptr(), torch.get_num_threads()
+    )
+    return losses
 
 
 def top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -25,7 +25,10 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
     "linear_int8": (COUNT, [POINTER] * 5 + [NUMBER] * 3 + [FLOAT, COUNT]),
     "int8_is_here": (COUNT, []),
     "attend": (COUNT, [POINTER] * 6 + [NUMBER] * 16 + [FLOAT, COUNT]),
+    "gelu": (None, [POINTER] * 2 + [NUMBER, COUNT]),
+    "gelu_gradient": (None, [POINTER] * 3 + [NUMBER, COUNT]),
     "log_totals": (None, [POINTER] + [NUMBER] * 3 + [POINTER, COUNT]),
+    "cross_entropy": (None, [POINTER] + [NUMBER] * 2 + [POINTER] * 2 + [COUNT]),
     "top": (None, [POINTER] + [NUMBER] * 4 + [POINTER, POINTER, COUNT]),
 }
 

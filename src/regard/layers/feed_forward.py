@@ -1,18 +1,38 @@
 """The position-wise feed-forward network: each word by itself, wider and back."""
 
 from collections.abc import Callable
-from functools import partial
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import Function, once_differentiable
 
+from regard import kernels
 from regard.layers.linear import Linear
+
+
+def gelu_tanh(words: Tensor) -> Tensor:
+    """`F.gelu(words, approximate="tanh")`, GPT-2's; with our own kernel two to three times as fast, both ways."""
+    return _Gelu.apply(words) if kernels.takes(words) else F.gelu(words, approximate="tanh")
+
+
+class _Gelu(Function):
+    @staticmethod
+    def forward(ctx: Any, words: Tensor) -> Tensor:
+        ctx.save_for_backward(words)
+        return kernels.gelu(words)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> Tensor:
+        return kernels.gelu_gradient(*ctx.saved_tensors, outer)
+
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "swish": F.silu,
     "gelu": F.gelu,
-    "gelu_tanh": partial(F.gelu, approximate="tanh"),  # GPT-2's
+    "gelu_tanh": gelu_tanh,
 }
 
 

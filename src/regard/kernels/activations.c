@@ -1,0 +1,45 @@
+// GELU by its tanh form, x · sigmoid(2u) with u = √(2/π) (x + 0.044715 x³), and its gradient: memory is passed through once.
+#include "vectors.h"
+
+#define SLOPE 0.7978845608f // √(2/π)
+#define CUBE 0.044715f
+
+INLINE vec sigmoid(vec z) {
+    vec power = exponential((vec)((ints)z | (int32_t)0x80000000)); // e^-|z|
+    return choose(z < 0, power, all(1)) / (1 + power);
+}
+
+INLINE vec gelu_of(vec x) { return x * sigmoid(2 * SLOPE * (x + CUBE * x * x * x)); }
+
+INLINE vec slope_of(vec x) {
+    vec share = sigmoid(2 * SLOPE * (x + CUBE * x * x * x));
+    return share + x * share * (1 - share) * (2 * SLOPE * (1 + 3 * CUBE * x * x));
+}
+
+// The last numbers, fewer than a vector, with zeros behind them.
+INLINE vec load_some(const float *from, long count) {
+    float room[LANES] = {0};
+    memcpy(room, from, count * sizeof(float));
+    return load(room);
+}
+
+INLINE void store_some(float *to, vec numbers, long count) {
+    float room[LANES];
+    store(room, numbers);
+    memcpy(to, room, count * sizeof(float));
+}
+
+void gelu(const float *x, float *out, long count, int threads) {
+    long whole = count / LANES * LANES;
+#pragma omp parallel for num_threads(threads)
+    for (long i = 0; i < whole; i += LANES) store(out + i, gelu_of(load(x + i)));
+    store_some(out + whole, gelu_of(load_some(x + whole, count - whole)), count - whole);
+}
+
+// out = slope(x) · outer: the gradient by x of what has the gradient `outer` by gelu(x).
+void gelu_gradient(const float *x, const float *outer, float *out, long count, int threads) {
+    long whole = count / LANES * LANES, rest = count - whole;
+#pragma omp parallel for num_threads(threads)
+    for (long i = 0; i < whole; i += LANES) store(out + i, slope_of(load(x + i)) * load(outer + i));
+    store_some(out + whole, slope_of(load_some(x + whole, rest)) * load_some(outer + whole, rest), rest);
+}
