@@ -2,12 +2,14 @@
 
     .venv/bin/python benchmarks/bench_translation.py
 
-The same random weights in regard, in transformers' MarianMTModel and in CTranslate2; every output is 25 tokens long.
+The same random weights in regard, in transformers' MarianMTModel and in CTranslate2, each peer in a process of its own;
+every output is 25 tokens long. They take turns.
 """
 
 import logging
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # not in the processes of the peers
@@ -27,7 +29,7 @@ from regard.generation.decode import Limits
 from regard.huggingface import marian
 from regard.models.symbols import Symbols
 from regard.models.transformer import Transformer, TransformerConfig
-from side_by_side import report, speeds
+from side_by_side import Way, apart, report, speeds
 
 VOCABULARY, SENTENCES, LENGTH, ROUNDS = 32_000, 64, 25, 5
 PADDING = VOCABULARY - 1
@@ -49,65 +51,79 @@ class Names:
         return str(core.to_str())
 
 
-def main() -> None:
+def sources() -> torch.Tensor:
+    """Sentences of 20 to 30 tokens and the end, padded."""
+    chance = torch.Generator().manual_seed(0)
+    lengths = torch.randint(20, 31, (SENTENCES,), generator=chance)
+    source = torch.randint(2, PADDING, (SENTENCES, 31), generator=chance)
+    for row, length in zip(source, lengths.tolist(), strict=True):
+        row[length], row[length + 1 :] = 0, PADDING
+    return source
+
+
+def with_transformers(folder: Path, beams: int) -> Way:
+    _be_quiet()
+    model, source = MarianMTModel.from_pretrained(folder).eval(), sources()
+
+    @torch.inference_mode()
+    def way() -> float:
+        found = model.generate(
+            source,
+            attention_mask=source != PADDING,
+            num_beams=beams,
+            min_new_tokens=LENGTH,
+            max_new_tokens=LENGTH,
+            forced_eos_token_id=None,
+        )
+        return found[:, 1:].numel()
+
+    return way
+
+
+def with_ctranslate2(folder: Path, kind: str, beams: int) -> Way:
+    _be_quiet()
+    TransformersConverter(str(folder)).convert(str(folder.parent / kind), quantization=kind, force=True)
+    threads = torch.get_num_threads()
+    engine = ctranslate2.Translator(str(folder.parent / kind), compute_type=kind, intra_threads=threads)
+    words = [[f"w{number}" for number in row[: row.tolist().index(0)].tolist()] + ["</s>"] for row in sources()]
+
+    def way() -> float:
+        found = engine.translate_batch(words, beam_size=beams, min_decoding_length=LENGTH, max_decoding_length=LENGTH)
+        return sum(len(answer.hypotheses[0]) for answer in found)
+
+    return way
+
+
+def _be_quiet() -> None:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     logging.disable(logging.WARNING)
+
+
+def main() -> None:
     runtime.prepare()
     torch.manual_seed(0)
-    ours = Transformer(CONFIG).eval()
-    lengths = torch.randint(20, 31, (SENTENCES,))
-    source = torch.randint(2, PADDING, (SENTENCES, 31))
-    for row, length in zip(source, lengths.tolist(), strict=True):
-        row[length], row[length + 1 :] = 0, PADDING
+    ours, source = Transformer(CONFIG).eval(), sources()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "marian"
         write_folder(folder, marian.files(ours, Names()))
-        theirs = MarianMTModel.from_pretrained(folder).eval()
-        engines = {}
-        for kind in ("float32", "int8"):
-            TransformersConverter(str(folder)).convert(f"{temporary}/{kind}", quantization=kind)
-            engines[kind] = ctranslate2.Translator(
-                f"{temporary}/{kind}", compute_type=kind, inter_threads=1, intra_threads=torch.get_num_threads()
-            )
-    words = [[f"w{number}" for number in row[: row.tolist().index(0)].tolist()] + ["</s>"] for row in source]
-    for beams in (1, 4):
+        for beams in (1, 4):
 
-        def with_regard(beams: int = beams) -> float:
-            strategy = Greedy() if beams == 1 else Beam(beams)
-            found = generate(ours, source, strategy, Limits([LENGTH] * SENTENCES, shortest=LENGTH))
-            return sum(len(hypotheses[0].tokens) for hypotheses in found)
+            def with_regard(beams: int = beams) -> float:
+                strategy = Greedy() if beams == 1 else Beam(beams)
+                found = generate(ours, source, strategy, Limits([LENGTH] * SENTENCES, shortest=LENGTH))
+                return sum(len(hypotheses[0].tokens) for hypotheses in found)
 
-        @torch.inference_mode()
-        def with_transformers(beams: int = beams) -> float:
-            found = theirs.generate(
-                source,
-                attention_mask=source != PADDING,
-                num_beams=beams,
-                min_new_tokens=LENGTH,
-                max_new_tokens=LENGTH,
-                forced_eos_token_id=None,
-            )
-            return found[:, 1:].numel()
-
-        def with_ctranslate2(kind: str, beams: int = beams) -> float:
-            found = engines[kind].translate_batch(
-                words, beam_size=beams, min_decoding_length=LENGTH, max_decoding_length=LENGTH
-            )
-            return sum(len(answer.hypotheses[0]) for answer in found)
-
-        found = speeds(
-            {
+            ways = {
                 "regard": with_regard,
-                "transformers generate": with_transformers,
-                "CTranslate2 float32": lambda: with_ctranslate2("float32"),
-                "CTranslate2 int8": lambda: with_ctranslate2("int8"),
-            },
-            ROUNDS,
-        )
-        name = "translate, greedy" if beams == 1 else f"translate, {beams} beams"
-        for peer in list(found)[1:]:
-            report(name, found["regard"], peer, found[peer], "tokens/s")
+                "transformers generate": apart(partial(with_transformers, folder, beams)),
+                "CTranslate2 float32": apart(partial(with_ctranslate2, folder, "float32", beams)),
+                "CTranslate2 int8": apart(partial(with_ctranslate2, folder, "int8", beams)),
+            }
+            found = speeds(ways, ROUNDS)
+            name = "translate, greedy" if beams == 1 else f"translate, {beams} beams"
+            for peer in list(found)[1:]:
+                report(name, found["regard"], peer, found[peer], "tokens/s")
 
 
 if __name__ == "__main__":

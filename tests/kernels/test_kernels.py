@@ -217,14 +217,15 @@ def test_gelu_and_its_gradient_are_torchs(count):
     assert kernels.gelu(torch.tensor([math.nan])).isnan().all()
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize(("rows", "words"), [(1, 1), (3, 17), (20, 300)])
-def test_losses_and_gradients_are_torchs(rows, words):
+def test_losses_and_gradients_are_torchs(rows, words, smoothing):
     logits = (numbers(rows, words) * 5).requires_grad_()
     targets = torch.randint(words, (rows,), generator=torch.Generator().manual_seed(2))
     targets[-1] = -100
     with torch.enable_grad():
-        wanted = F.cross_entropy(logits, targets, reduction="none")
+        wanted = F.cross_entropy(logits, targets, reduction="none", label_smoothing=smoothing)
         (gradient,) = torch.autograd.grad(wanted.sum(), logits)
     found = logits.detach().clone()
-    assert_close(kernels.cross_entropy(found, targets), wanted, atol=1e-5, rtol=1e-5)
+    assert_close(kernels.cross_entropy(found, targets, smoothing), wanted, atol=1e-5, rtol=1e-5)
     assert_close(found, gradient, atol=1e-6, rtol=1e-5)

@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from regard.layers.cross_entropy import IGNORED, cross_entropy, cross_entropy_written_out
+from regard.layers.cross_entropy import IGNORED, cross_entropy, cross_entropy_of, cross_entropy_written_out
 
 CHUNK = "regard.layers.cross_entropy.CHUNK"
 PLACES, WIDTH, WORDS = 12, 5, 10
@@ -152,3 +153,17 @@ def test_where_no_gradient_is_wanted_none_is_made(monkeypatch):
     with torch.no_grad(), Memory() as memory:
         cross_entropy(*given)
     assert [size for size in memory.sizes(*given) if size >= 300] == [10_000]
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_given_logits_have_torchs_loss_and_gradient(smoothing):
+    logits = (torch.randn(9, 40) * 3).requires_grad_()
+    targets = torch.randint(40, (9,))
+    targets[4] = IGNORED
+    wanted = F.cross_entropy(logits, targets, ignore_index=IGNORED, label_smoothing=smoothing, reduction="sum")
+    (gradient,) = torch.autograd.grad(wanted / 3, logits)
+    copy = logits.detach().clone().requires_grad_()
+    found = cross_entropy_of(copy * 1.0, targets, smoothing=smoothing)  # used up, so not the leaf itself
+    (found / 3).backward()
+    assert_close(found, wanted)
+    assert_close(copy.grad, gradient, atol=1e-6, rtol=1e-4)

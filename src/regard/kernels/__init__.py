@@ -18,6 +18,7 @@ from regard.kernels.compiled import library, why_not
 __all__ = [
     "attend",
     "cross_entropy",
+    "dropout",
     "fits",
     "gelu",
     "gelu_gradient",
@@ -191,16 +192,27 @@ def log_totals(logits: Tensor) -> Tensor:
     return totals
 
 
-def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """`F.cross_entropy(logits, targets, reduction="none")` of (B, V); the logits become the gradient by them, in place.
+def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+    """`F.cross_entropy(logits, targets, reduction="none", label_smoothing=smoothing)` of (B, V).
 
-    A target below 0 is no lesson.
+    The logits become the gradient by them, in place. A target below 0 is no lesson.
     """
     losses = logits.new_empty(len(logits))
     _library().cross_entropy(
-        logits.data_ptr(), *logits.shape, targets.data_ptr(), losses.data_ptr(), torch.get_num_threads()
+        logits.data_ptr(), *logits.shape, targets.data_ptr(), smoothing, losses.data_ptr(), torch.get_num_threads()
     )
     return losses
+
+
+def dropout(words: Tensor, share: float, chance: tuple[int, int]) -> Tensor:
+    """`F.dropout(words, share)`; what is dropped is a function of the places and of `chance`, two 32-bit numbers."""
+    words = words.contiguous()
+    out = torch.empty_like(words)
+    dropped, scale = round(share * 2**32), 1 / (1 - share)
+    _library().dropout(
+        words.data_ptr(), out.data_ptr(), words.numel(), *chance, dropped, scale, torch.get_num_threads()
+    )
+    return out
 
 
 def top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,12 @@
 #include "vectors.h"
 #include <math.h>
 
+#define SOON 8 // keys that are fetched before they are needed: a head's keys do not stand side by side in memory
+
+INLINE void fetch(const float *from, long width) {
+    for (long i = 0; i < width; i += 16) __builtin_prefetch(from + i);
+}
+
 INLINE float product(const float *one, const float *other, long width) {
     vec sum = {};
     long i = 0;
@@ -75,6 +81,10 @@ int attend(const float *query, const float *key, const float *value, const uint8
                 long own = head * group + one / queries, place = one % queries;
                 const float *asked = query + row * query_row + own * query_head + place * query_place;
                 for (long s = 0; s < keys; s++) {
+                    if (one == 0) {
+                        fetch(values_at[s], width);
+                        if (s + SOON < keys) fetch(keys_at[s + SOON], width);
+                    }
                     int seen = !mask || mask[row * mask_row + s];
                     scores[s] = seen ? scale * product(asked, keys_at[s], width) : -INFINITY;
                 }

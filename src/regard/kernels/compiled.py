@@ -28,7 +28,8 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
     "gelu": (None, [POINTER] * 2 + [NUMBER, COUNT]),
     "gelu_gradient": (None, [POINTER] * 3 + [NUMBER, COUNT]),
     "log_totals": (None, [POINTER] + [NUMBER] * 3 + [POINTER, COUNT]),
-    "cross_entropy": (None, [POINTER] + [NUMBER] * 2 + [POINTER] * 2 + [COUNT]),
+    "cross_entropy": (None, [POINTER] + [NUMBER] * 2 + [POINTER, FLOAT, POINTER, COUNT]),
+    "dropout": (None, [POINTER] * 2 + [NUMBER] + [ctypes.c_uint32] * 3 + [FLOAT, COUNT]),
     "top": (None, [POINTER] + [NUMBER] * 4 + [POINTER, POINTER, COUNT]),
 }
 

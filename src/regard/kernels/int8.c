@@ -112,7 +112,7 @@ int linear_int8(const float *x, const int8_t *weight, const float *scales, const
     int16_t *rounded = aligned_alloc(64, words * k * sizeof(int16_t));
     int16_t *turned = aligned_alloc(64, padded * k * sizeof(int16_t));
     int32_t *every_sum = aligned_alloc(64, (threads * AT_ONCE * padded * sizeof(int32_t) + 63) / 64 * 64);
-    float *levels = malloc(words * sizeof(float));
+    float *levels = calloc(padded, sizeof(float));
     int short_of_memory = !rounded || !turned || !every_sum || !levels;
 #pragma omp parallel num_threads(threads) if (!short_of_memory)
     if (!short_of_memory) {
@@ -152,10 +152,15 @@ int linear_int8(const float *x, const int8_t *weight, const float *scales, const
                         add_products(near, panel, length, sums + first, padded, ahead, k);
                     }
                 }
-                for (long m = 0; m < words; m++)
-                    for (long r = 0; r < rows; r++)
-                        out[m * n + row + r] =
-                            sums[r * padded + m] * (levels[m] * scales[row + r]) + (bias ? bias[row + r] : 0);
+                float *results = (float *)sums; // in the same place
+                for (long r = 0; r < rows; r++)
+                    for (long m = 0; m < padded; m += LANES) {
+                        vec exact = __builtin_convertvector(*(ints *)(sums + r * padded + m), vec);
+                        vec result = exact * (load(levels + m) * scales[row + r]) + (bias ? bias[row + r] : 0);
+                        store(results + r * padded + m, result);
+                    }
+                for (long m = 0; m < words; m += 4) // a few words at a time: a line is written whole before it is left
+                    transpose(results + m, padded, out + m * n + row, n, rows, smaller(4, words - m));
             }
         }
     }

@@ -29,7 +29,29 @@ def cross_entropy_written_out(words: Tensor, table: Tensor, targets: Tensor) -> 
     return F.cross_entropy(words @ table.t(), targets, ignore_index=IGNORED, reduction="sum")
 
 
-def losses_and_gradients(logits: Tensor, targets: Tensor) -> Tensor:
+def cross_entropy_of(logits: Tensor, targets: Tensor, *, smoothing: float = 0.0) -> Tensor:
+    """The same for given logits (N, V), with label smoothing. They are used up: their memory becomes the gradient."""
+    if kernels.takes(logits) and logits.is_contiguous():
+        return _OfLogits.apply(logits, targets, smoothing)
+    return F.cross_entropy(logits, targets, ignore_index=IGNORED, label_smoothing=smoothing, reduction="sum")
+
+
+class _OfLogits(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+        gradient = logits.detach()
+        losses = losses_and_gradients(gradient, targets, smoothing)
+        ctx.save_for_backward(gradient)
+        return losses.sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return gradient.mul_(outer), None, None
+
+
+def losses_and_gradients(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
     """The losses (N,) of logits (N, V), which become the gradient by them: the probabilities, less 1 at the target."""
     counted = targets != IGNORED
     places = torch.where(counted, targets, 0)
@@ -37,7 +59,8 @@ def losses_and_gradients(logits: Tensor, targets: Tensor) -> Tensor:
     assert least >= 0, f"a target of {least}; wanted 0 to {logits.shape[1] - 1}, or {IGNORED}"
     assert most < logits.shape[1], f"a target of {most}; wanted 0 to {logits.shape[1] - 1}, or {IGNORED}"
     if kernels.takes(logits):
-        return kernels.cross_entropy(logits, targets.contiguous())
+        return kernels.cross_entropy(logits, targets.contiguous(), smoothing)
+    assert not smoothing, "written for hard targets"
     right = logits.gather(1, places[:, None])[:, 0]
     normal = logits.logsumexp(-1)
     logits.sub_(normal[:, None]).exp_()

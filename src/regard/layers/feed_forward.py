@@ -25,7 +25,8 @@ class _Gelu(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, outer: Tensor) -> Tensor:
-        return kernels.gelu_gradient(*ctx.saved_tensors, outer)
+        (words,) = ctx.saved_tensors
+        return kernels.gelu_gradient(words, outer)
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import InputError
+from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import ACTIVATIONS
 from regard.layers.linear import Linear
@@ -21,7 +22,7 @@ class SentenceEmbedding(nn.Module):
         self.positions = LearnedPositions(context, width)
         self.sentences = Embedding(sentences, width, scaled=False)
         self.norm = nn.LayerNorm(width, eps=epsilon)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, ids: Tensor, segments: Tensor | None) -> Tensor:
         """(B, T, D) of ids (B, T); without segments all words are of the first sentence."""

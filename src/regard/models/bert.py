@@ -25,6 +25,7 @@ from regard.config import Facts
 from regard.errors import ConfigError
 from regard.layers import masks
 from regard.layers.attention import SelfAttention
+from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
 from regard.layers.initializing import small_normal
 from regard.layers.linear import Linear
@@ -156,7 +157,7 @@ class Block(nn.Module):
         self.norm_attention = nn.LayerNorm(config.width, eps=config.epsilon)
         self.feed_forward = FeedForward(config.width, config.feed_forward or 4 * config.width, config.activation)
         self.norm_feed_forward = nn.LayerNorm(config.width, eps=config.epsilon)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
     def forward(self, words: Tensor, mask: Tensor | None) -> Tensor:
@@ -235,7 +236,7 @@ class BertClassifier(OnEncoder):
 
     def __init__(self, config: BertClassifierConfig) -> None:
         super().__init__(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.head = Linear(config.width, len(config.labels) or 1)
         small_normal(self)
 
@@ -248,7 +249,7 @@ class BertTagger(OnEncoder):
 
     def __init__(self, config: BertTaggerConfig) -> None:
         super().__init__(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.head = Linear(config.width, len(config.labels))
         small_normal(self)
 

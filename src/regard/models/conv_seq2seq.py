@@ -23,6 +23,7 @@ from regard.layers import masks
 from regard.layers.attention import SCALED_DOT, attend
 from regard.layers.beams import moved_sentences
 from regard.layers.convolution import GatedConvolution
+from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
 from regard.layers.positions import SinusoidalPositions
@@ -52,7 +53,7 @@ class ConvTranslator(nn.Module):
         self.config = config
         self.embedding = Embedding(config.vocabulary, config.width, padding=config.symbols.padding)
         self.positions = SinusoidalPositions(config.longest, config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderBlock(config) for _ in range(config.layers))
         self.decoder = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers or config.layers))
         self.readout = Linear(config.width, config.width)
@@ -148,7 +149,7 @@ class EncoderBlock(nn.Module):
         super().__init__()
         self.margins = (config.kernel - 1) // 2, config.kernel // 2
         self.convolution = GatedConvolution(config.width, config.kernel, config.dropout)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
     def forward(self, words: Tensor, real: Tensor) -> Tensor:
@@ -165,7 +166,7 @@ class DecoderBlock(nn.Module):
         self.convolution = GatedConvolution(config.width, config.kernel, config.dropout)
         self.query = Linear(config.width, config.width)
         self.seen = Linear(config.width, config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.weights = Tap()
         self.words = Tap()
 

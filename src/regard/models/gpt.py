@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from regard.layers.attention import SelfAttention
 from regard.layers.cache import Cache
+from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.initializing import small_normal
@@ -61,7 +62,7 @@ class GPT(nn.Module):
         self.config = config
         self.embedding = Embedding(config.vocabulary, config.width, scaled=False)
         self.positions = LearnedPositions(config.context, config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width, eps=config.epsilon)
         if not config.tied:
@@ -125,7 +126,7 @@ class Block(nn.Module):
         self.attention = SelfAttention(config.width, config.heads)
         self.norm_feed_forward = nn.LayerNorm(config.width, eps=config.epsilon)
         self.feed_forward = FeedForward(config.width, config.feed_forward or 4 * config.width, config.activation)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
     def forward(self, words: Tensor, mask: Tensor | None, cache: Cache | None = None) -> Tensor:

@@ -25,6 +25,7 @@ from regard.errors import ConfigError
 from regard.layers import masks
 from regard.layers.attention import SIMILARITIES, Additive, SimilarityName, attend
 from regard.layers.beams import moved_sentences
+from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
 from regard.layers.recurrent import CELLS, GRU, CellName, Reader, Recurrence, shown
@@ -67,7 +68,7 @@ class RNNTranslator(nn.Module):
         self.bridge: LastState | FixedContext = BRIDGES[config.bridge](config)
         self.decoder = nn.ModuleList(CELLS[config.cell](config.width, config.width) for _ in range(config.layers))
         self.readout = Linear(config.width + self.bridge.context, config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.states = Tap()
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from regard.layers import masks
 from regard.layers.attention import KeysValues, MultiHeadAttention
 from regard.layers.beams import moved_sentences
 from regard.layers.cache import Cache
+from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
@@ -102,7 +103,7 @@ class Transformer(nn.Module):
         else:
             self.positions = SinusoidalPositions(config.longest, config.width, halves=config.positions == "halves")
         self.join = Concatenated(config.width) if config.join == "concatenated" else Added()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.reset_parameters()
@@ -258,7 +259,7 @@ class EncoderBlock(nn.Module):
         self.feed_forward = FeedForward(config.width, config.feed_forward, config.activation)
         self.norm_attention = nn.LayerNorm(config.width)
         self.norm_feed_forward = nn.LayerNorm(config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
@@ -311,7 +312,7 @@ class DecoderBlock(nn.Module):
         self.norm_attention = nn.LayerNorm(config.width)
         self.norm_memory_attention = nn.LayerNorm(config.width)
         self.norm_feed_forward = nn.LayerNorm(config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
     def forward(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -15,6 +14,7 @@ from regard.config import Facts
 from regard.data.batches import PairBatch, Position
 from regard.data.parallel import ParallelText
 from regard.errors import InputError
+from regard.layers.cross_entropy import IGNORED, cross_entropy_of
 from regard.metrics.translation import tally
 
 # (model, source, the most tokens each row may get) -> for each row its hypotheses, best first
@@ -81,12 +81,11 @@ class Translation:
                 first = model(batch.source, target, *segments)
             target = self._with_own_words(target, first)
         logits = model(batch.source, target, *segments)
-        return F.cross_entropy(
+        wanted = batch.target_out.flatten()
+        return cross_entropy_of(
             logits.flatten(0, 1),
-            batch.target_out.flatten(),
-            ignore_index=self.tokenizer.padding,
-            label_smoothing=self.config.label_smoothing if model.training else 0.0,
-            reduction="sum",
+            wanted.masked_fill(wanted == self.tokenizer.padding, IGNORED),
+            smoothing=self.config.label_smoothing if model.training else 0.0,
         )
 
     def _with_own_words(self, target: Tensor, logits: Tensor) -> Tensor:
