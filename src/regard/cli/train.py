@@ -59,7 +59,8 @@ def train(
 
     bert reads the same text: documents with a blank line between them. classifier takes .csv, .tsv, .jsonl and
     .parquet tables, glue a folder of GLUE, tagger CoNLL files; --from is the encoder they begin from. captioner takes
-    a folder of pictures and a file of captions; without DATA it, vilbert and vqa learn from drawn scenes.
+    a folder of pictures and a file of captions, and --from a Hugging Face ViT to see by; without DATA it, vilbert and
+    vqa learn from drawn scenes.
 
     Examples:
 
