@@ -103,7 +103,8 @@ def train(
         return
     if found.judged or seeds:
         show_scores(result["scores"])
-    print(f'{target}: trained. Try: regard run {folders[0]} "{found.example}"')
+    example = (found.own_example if paths else "") or found.example
+    print(f'{target}: trained. Try: regard run {folders[0]} "{example}"')
 
 
 def _train(recipe: "Recipe", given: "Given", assignments: list[str], target: Path) -> "Report":
