@@ -100,6 +100,8 @@ def test_a_word_hidden_in_a_pair_is_guessed_beside_the_other_text(here, reader):
     assert done.stdout.splitlines()[0].count(" | ") == 1
     assert "likely that it follows" in done.stdout.splitlines()[-1]
     assert refused(here("run", reader, "a", "--second", "b", "--guesses", 3), "these texts hide none")
+    long = here("run", reader, "the [MASK] slept", "--second", "it slept . " * 30)
+    assert long.stderr == "1 of 1 texts were longer than 48 pieces: their ends were not read\n"
 
 
 def test_an_encoder_without_a_head_says_so_at_a_mask(here):

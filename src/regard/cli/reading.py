@@ -89,9 +89,12 @@ def _follow(runner: "Filler", text: str, second: str, count: int | None, as_json
     hides = mask is not None and mask in text + second
     if count is not None and not hides:
         raise ConfigError(f"--guesses {count} is for hidden words, and these texts hide none; leave it out")
-    filled = runner.fill([text], count or GUESSES, second=second)[0] if hides else None
-    # A model that only fills in words has done what it can.
-    share = None if filled and not hasattr(runner.model, "next_logits") else runner.follows(text, second)
+    filled, cut = None, runner.cut
+    # One that only fills in words is not asked what follows, where it has a word to fill in.
+    share = None if hides and not hasattr(runner.model, "next_logits") else runner.follows(text, second)
+    if hides:
+        runner.cut = cut  # `fill` counts a text that is too long
+        filled = runner.fill([text], count or GUESSES, second=second)[0]
     if as_json:
         words = {"filled": filled.text, "filled_second": filled.second, "places": _as_lists(filled)} if filled else {}
         print_json({"text": text, "second": second, **words, "follows": share})
