@@ -178,6 +178,8 @@ def test_every_fault_of_a_folder_is_one_line(plain, copy, edit, edit_json):
         edit_json(spoiled / "preprocessor_config.json", **changes)
         fault(pattern)
         (spoiled / "preprocessor_config.json").write_bytes((plain / "preprocessor_config.json").read_bytes())
+    (spoiled / "model.safetensors").rename(spoiled / "pytorch_model.bin")
+    fault(r"convert it once.*transformers\.ViTModel\.from_pretrained.*transformers\.AutoImageProcessor")
     (spoiled / "config.json").unlink()
     fault(r"has no config\.json")
 
