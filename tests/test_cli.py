@@ -118,6 +118,10 @@ def test_info_verifies_and_counts(here, trained):
     assert facts["verified"] is True
     assert facts["model"]["width"] == 32
     assert facts["parameters"] > 10_000
+    lines = here("info", trained).stdout.splitlines()
+    assert "model" in lines  # what stands in it follows, a fact a line
+    assert ["width", "32"] in [line.split() for line in lines if line.startswith("  ")]
+    assert not any("{" in line for line in lines)
 
 
 def test_recipes_lists_and_shows(here):

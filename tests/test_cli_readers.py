@@ -83,6 +83,39 @@ def test_whether_a_text_follows(here, reader):
     )
 
 
+def test_a_word_hidden_in_a_pair_is_guessed_beside_the_other_text(here, reader):
+    first, second = "the cat was too [MASK] .", "the [MASK] slept ."
+    found = strict_json(here("run", reader, first, "--second", second, "--json", "--guesses", 3).stdout)
+    filler = regard.load(reader)
+    wanted = filler.fill([first], 3, second=second)[0]
+    assert (found["filled"], found["filled_second"]) == (wanted.text, wanted.second)
+    assert [[one["piece"] for one in place] for place in found["places"]] == [
+        [one.piece for one in place] for place in wanted.places
+    ]
+    assert len(wanted.places) == 2
+    assert "[MASK]" not in wanted.text + wanted.second
+    assert found["follows"] == pytest.approx(filler.follows(first, second))
+    assert found["follows"] != pytest.approx(filler.follows(first.replace("[MASK]", "hidden"), second), abs=1e-9)
+    done = here("run", reader, first, "--second", second)
+    assert done.stdout.splitlines()[0].count(" | ") == 1
+    assert "likely that it follows" in done.stdout.splitlines()[-1]
+    assert refused(here("run", reader, "a", "--second", "b", "--guesses", 3), "these texts hide none")
+    long = here("run", reader, "the [MASK] slept", "--second", "it slept . " * 30)
+    assert long.stderr == "1 of 1 texts were longer than 48 pieces: their ends were not read\n"
+
+
+def test_an_encoder_without_a_head_says_so_at_a_mask(here):
+    done = here("run", MINILM, "the cat [MASK] on the mat")
+    assert done.returncode == 0
+    assert "has no head that fills in words: [MASK] is read as it is written" in done.stderr
+    assert here("run", MINILM, "the cat [MASK] on the mat", "--embed").stderr == ""
+
+
+def test_the_example_shown_is_not_of_another_world():
+    assert "[MASK]" in recipes.find("bert").own_example
+    assert recipes.find("bert").own_example != recipes.find("bert").example
+
+
 def test_what_cannot_be_filled_in(here, reader):
     assert refused(here("run", reader, "no mask"), "text 1 hides no word", "[MASK]")
     assert refused(here("run", reader, "the cat " * 40 + "[MASK]"), "more than 48 pieces")
@@ -193,6 +226,8 @@ def test_seeds_give_mean_and_deviation(here, people, tiny_reader, tmp_path):
     assert found["runs"] == 2
     assert found["accuracy"] == pytest.approx(sum(accuracies) / 2)
     assert found["deviation"]["accuracy"] == pytest.approx(abs(accuracies[0] - accuracies[1]) / math.sqrt(2))
+    again = strict_json(here("evaluate", tmp_path / "two", "--json").stdout)  # the folder of the seeds
+    assert (again["runs"], again["deviation"]) == (2, pytest.approx(found["deviation"]))
 
 
 @pytest.mark.parametrize("name", [name for name, task in GLUE.items() if task.training])

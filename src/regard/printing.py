@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,19 @@ def note_if_slow() -> None:
 
 def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False))
+
+
+def show_facts(facts: Mapping[str, Any], margin: str = "") -> None:
+    """One fact a line; those of a group below its name, further in."""
+    for name, value in facts.items():
+        label = f"{margin}{name}"
+        if isinstance(value, Mapping):
+            print(label if value else f"{label:<22}none")
+            show_facts(value, f"{margin}  ")
+        elif isinstance(value, list | tuple):
+            print(f"{label:<22}{', '.join(map(str, value)) or 'none'}")
+        else:
+            print(f"{label:<22}{'none' if value is None else f'{value:,}' if type(value) is int else value}")
 
 
 def show_answer(answer: "Answer", alignment: bool) -> None:

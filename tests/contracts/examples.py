@@ -107,12 +107,17 @@ READERS = [
 ]
 
 PICTURES = {"vocabulary": 40, "side": 32, "cell": 8, "width": 24, "heads": 3, "feed_forward": 32}
+VIT = {"width": 16, "heads": 2, "layers": 2, "feed_forward": 20}
 CAPTIONERS = [
     Example(CaptionerConfig(**PICTURES)),
     Example(CaptionerConfig(**PICTURES, decoder="transformer", layers=2, dropout=0.1)),
     Example(CaptionerConfig(**PICTURES, encoder="patches", blocks=2, layers=2, dropout=0.1)),
     Example(CaptionerConfig(**PICTURES | {"cell": 4, "side": 16}, encoder="patches", decoder="transformer")),
     Example(CaptionerConfig(**PICTURES | {"cell": 4, "side": 16}, blocks=2)),
+    Example(CaptionerConfig(**PICTURES, encoder="vit", vit=VIT)),
+    Example(
+        CaptionerConfig(**PICTURES | {"cell": 16}, encoder="vit", vit=VIT | {"bias": False}, decoder="transformer")
+    ),
 ]
 
 PAIRS = {

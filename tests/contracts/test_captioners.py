@@ -12,6 +12,7 @@ from regard.checkpoint import assign_weights, encode_tensors, read_tensors
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation.decode import Limits
 from regard.inspection.capture import watch
+from regard.layers.positions import LearnedPositions
 from regard.layers.quantized import quantize
 from regard.layers.tap import taps
 from regard.models import MODELS, build
@@ -172,7 +173,8 @@ def test_a_look_is_the_same_pass_and_shows_what_the_taps_see(model, pixels, targ
     assert_close(logits, plain, atol=2e-5, rtol=1e-4)
     assert_close(weights, torch.cat([torch.cat(values, dim=2) for values in seen.values()], dim=1))
     (weights.square().sum() + 0 * logits.sum()).backward()
-    assert model.encoder.positions.table.grad.any()
+    (places,) = [module for module in model.encoder.modules() if isinstance(module, LearnedPositions)]
+    assert places.table.grad.any()
 
 
 def test_gradient_reaches_every_parameter(model, pixels, target):

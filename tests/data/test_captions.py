@@ -105,10 +105,23 @@ BAD = {
 @pytest.mark.parametrize("line", BAD)
 def test_a_bad_line_stops_or_is_named_and_counted(folder, line):
     good = lines({"image": name, "caption": texts} for name, texts in CAPTIONS.items())
-    assert f"captions.jsonl:4: {BAD[line]}: " in failure(folder, good + line)
+    if BAD[line] != "missing picture":
+        assert f"captions.jsonl:4: {BAD[line]}: " in failure(folder, good + line)
     report = BadLines()
     assert len(read(folder, good + line + "\n" + line, on_error="skip", report=report)) == 3
     assert report.by_reason == {BAD[line]: 2}
+
+
+def test_some_captions_of_pictures_that_are_not_there_stop_nothing(folder):
+    """As in Flickr8k's own file, where five lines are of a name that ends in .jpg.1."""
+    rows = [f"{name}#{i}\t{text}\n" for i, (name, text) in enumerate(ROWS)]
+    odd, report = ["gone.jpg.1#0\ta dog\n", "gone.jpg.1#1\ta dog runs\n"], BadLines()
+    found = read(folder, "".join(rows + odd), "Flickr8k.token.txt", report=report)
+    assert [one.name for one in found] == list(CAPTIONS)
+    assert report.by_reason == {"missing picture": 2}
+    said = failure(folder, "".join(rows + odd * len(rows)), "Flickr8k.token.txt")
+    assert f"{2 * len(rows)} of its lines are of pictures that are not in {folder}" in said
+    assert "gone.jpg.1 in" in said
 
 
 def test_outside_is_refused_even_where_a_picture_stands(folder):

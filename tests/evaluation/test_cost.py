@@ -47,6 +47,7 @@ CONFIGS = [
     CaptionerConfig(**SMALL, side=32, encoder="patches", blocks=2, layers=2, feed_forward=24),
     CaptionerConfig(**SMALL, side=32, cell=16, decoder="transformer", layers=2, feed_forward=24),
     CaptionerConfig(**SMALL, side=24, encoder="patches", blocks=1, decoder="transformer", feed_forward=24),
+    CaptionerConfig(**SMALL, side=16, encoder="vit", vit={"width": 12, "heads": 3, "layers": 2, "feed_forward": 20}),
 ]
 
 

@@ -155,6 +155,7 @@ def test_reading_and_writing_gives_the_same_bits_and_opens(folders, rows, words,
         assert torch.equal(one, other)
     text = "The boy eats unbelievable 12 dogs."
     assert AutoTokenizer.from_pretrained(out)(text).input_ids == words.encode(text).ids
+    assert AutoTokenizer.from_pretrained(out).model_max_length == 40
     assert_same_model(huggingface.load(out), ours)
 
 

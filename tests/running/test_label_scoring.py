@@ -96,6 +96,13 @@ def test_what_cannot_be_scored_is_named(classifier, make_reader, table, tmp_path
         score_labels(classifier, tmp_path, [])
 
 
+def test_a_row_that_the_data_repeat_is_told_once_among_the_worst(classifier, make_reader, table, tmp_path):
+    for model, labels in ((classifier, LABELS), (make_reader("bert-classifier"), ["0", "2.5", "1"])):
+        found = score_labels(model, tmp_path, [table(labels, [text for text in TEXTS for _ in range(3)])])
+        told = [(one["text"], one["wanted"]) for one in found["worst"]]
+        assert len(told) == len(set(told)) == 5
+
+
 ENTAILMENT = ("entailment", "neutral", "contradiction")
 
 

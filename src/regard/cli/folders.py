@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.app import AsJson, ModelFolder, app
-from regard.printing import print_json
+from regard.printing import print_json, show_facts
 
 
 @app.command()
@@ -41,8 +41,7 @@ def info(model: ModelFolder, as_json: AsJson = False) -> None:
     if as_json:
         print_json(facts)
     else:
-        for name, value in facts.items():
-            print(f"{name:<16}{value}")
+        show_facts(facts)
 
 
 @app.command()

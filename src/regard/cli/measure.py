@@ -47,7 +47,8 @@ def evaluate(
     stories what "it" means. Captioners: exact captions, BLEU-4, CIDEr, how much of the attention is on what is spoken
     of.
 
-    Several models (one recipe, other seeds) give mean and standard deviation.
+    Several models (one recipe, other seeds), or the folder of a `regard train --seeds`, give mean and standard
+    deviation.
 
     Examples:
 
@@ -59,7 +60,7 @@ def evaluate(
 
     `regard evaluate runs/novel other.txt --most 100000`
 
-    `regard evaluate runs/sst-2/seed-1 runs/sst-2/seed-2 SST-2/`
+    `regard evaluate runs/sst-2 SST-2/`
     """
     from regard import runtime
     from regard.generation import Sample
@@ -71,7 +72,8 @@ def evaluate(
     runtime.prepare()
     note_if_slow()
     models = [path for path in data or [] if is_gguf(path) or (path.is_dir() and not _is_data(path))]
-    folders, paths = [model, *models], [path for path in data or [] if path not in models]
+    folders = [folder for one in (model, *models) for folder in _runs(one)]
+    paths = [path for path in data or [] if path not in models]
     strategies = [_searching(beam)] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
     if alignments is not None and len(folders) * len(strategies) > 1:
         raise ConfigError(f"--alignments {alignments} is of one model and no --seeds")
@@ -80,6 +82,13 @@ def evaluate(
         print_json(scores)
     else:
         show_scores(scores)
+
+
+def _runs(folder: Path) -> list[Path]:
+    """The folder itself, or where `regard train --seeds` made it, the runs inside."""
+    if (folder / "config.json").is_file():
+        return [folder]
+    return sorted(folder.glob("seed-*"), key=lambda run: (len(run.name), run.name)) or [folder]
 
 
 def _is_data(folder: Path) -> bool:

@@ -92,6 +92,7 @@ def _caption(
         check_look(output)
         if len(pictures) != 1:
             raise InputError(f"-o {output} shows one picture, got {len(pictures)}; give one")
+    left_out = 0
     for path in pictures:
         try:
             found = runner.run(path, strategy)
@@ -99,6 +100,7 @@ def _caption(
             if len(pictures) == 1:
                 raise
             note(f"left out: {error}")
+            left_out += 1
             continue
         if as_json:
             print_json({"picture": str(path), "caption": found.text, "score": found.score, "words": found.words})
@@ -107,6 +109,10 @@ def _caption(
         if output is not None:
             save_look(output, found.pixels, found.words, found.looks)
             note(f"wrote {output}")
+    if left_out == len(pictures):
+        raise InputError(f"none of {left_out} pictures can be read")
+    if left_out:
+        note(f"{left_out} of {len(pictures)} pictures left out")
 
 
 def _seen(runner: "BesidePictures", path: Path, boxes: dict[str, Any]) -> "PictureRegions":

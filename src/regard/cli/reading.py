@@ -10,7 +10,7 @@ from regard.printing import note, print_json
 if TYPE_CHECKING:
     from regard.running.classifier import Classifier
     from regard.running.encoder import Encoder
-    from regard.running.filler import Filler
+    from regard.running.filler import Filled, Filler
     from regard.running.tagger import Tagger
 
 BAR = 24  # signs of a probability of 1
@@ -39,6 +39,9 @@ def read(
     if embed or not isinstance(runner, Filler | Classifier | Tagger):
         if second is not None:
             raise ConfigError("--second is for pairs; give both texts to be embedded as INPUT")
+        mask = runner.tokenizer.token(runner.tokenizer.mask) or "[MASK]"
+        if not embed and any(mask in text for text in texts):
+            note(f"this model, a {runner.kind}, has no head that fills in words: {mask} is read as it is written")
         _embed(runner, texts, output, as_json)
         _tell_blank(blank)
         return
@@ -65,27 +68,54 @@ def _tell_blank(count: int) -> None:
 
 
 def _fill(runner: "Filler", texts: list[str], second: str | None, count: int | None, as_json: bool) -> None:
-    if second is not None:
-        for text in texts:
-            share = runner.follows(text, second)
-            if as_json:
-                print_json({"text": text, "second": second, "follows": share})
-            else:
-                print(f"{share:.1%} likely that it follows: {text} | {second}")
-        return
     from regard.running.filler import GUESSES
 
+    if second is not None:
+        for text in texts:
+            _follow(runner, text, second, count, as_json)
+        return
     for found in runner.fill(texts, count or GUESSES):
         if as_json:
-            places = [[{"piece": one.piece, "probability": one.probability} for one in place] for place in found.places]
-            print_json({"text": found.source, "filled": found.text, "places": places})
-            continue
-        print(found.text)
-        for number, place in enumerate(found.places, 1):
-            if len(found.places) > 1:
-                print(f"  place {number}")
-            for guess in place:
-                _bar(guess.piece, guess.probability)
+            print_json({"text": found.source, "filled": found.text, "places": _as_lists(found)})
+        else:
+            _show_filled(found)
+
+
+def _follow(runner: "Filler", text: str, second: str, count: int | None, as_json: bool) -> None:
+    """How likely the second text follows; where one of them hides a word, also which it may be beside the other."""
+    from regard.running.filler import GUESSES
+
+    mask = runner.tokenizer.token(runner.tokenizer.mask)
+    hides = mask is not None and mask in text + second
+    if count is not None and not hides:
+        raise ConfigError(f"--guesses {count} is for hidden words, and these texts hide none; leave it out")
+    filled, cut = None, runner.cut
+    # One that only fills in words is not asked what follows, where it has a word to fill in.
+    share = None if hides and not hasattr(runner.model, "next_logits") else runner.follows(text, second)
+    if hides:
+        runner.cut = cut  # `fill` counts a text that is too long
+        filled = runner.fill([text], count or GUESSES, second=second)[0]
+    if as_json:
+        words = {"filled": filled.text, "filled_second": filled.second, "places": _as_lists(filled)} if filled else {}
+        print_json({"text": text, "second": second, **words, "follows": share})
+        return
+    if filled:
+        _show_filled(filled)
+    if share is not None:
+        print(f"{share:.1%} likely that it follows: {text} | {second}")
+
+
+def _as_lists(found: "Filled") -> list[list[dict[str, Any]]]:
+    return [[{"piece": one.piece, "probability": one.probability} for one in place] for place in found.places]
+
+
+def _show_filled(found: "Filled") -> None:
+    print(found.text if found.second is None else f"{found.text} | {found.second}")
+    for number, place in enumerate(found.places, 1):
+        if len(found.places) > 1:
+            print(f"  place {number}")
+        for guess in place:
+            _bar(guess.piece, guess.probability)
 
 
 def _classify(runner: "Classifier", texts: list[str], second: str | None, as_json: bool) -> None:

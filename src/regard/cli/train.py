@@ -59,7 +59,8 @@ def train(
 
     bert reads the same text: documents with a blank line between them. classifier takes .csv, .tsv, .jsonl and
     .parquet tables, glue a folder of GLUE, tagger CoNLL files; --from is the encoder they begin from. captioner takes
-    a folder of pictures and a file of captions; without DATA it, vilbert and vqa learn from drawn scenes.
+    a folder of pictures and a file of captions, and --from a Hugging Face ViT to see by; without DATA it, vilbert and
+    vqa learn from drawn scenes.
 
     Examples:
 
@@ -102,7 +103,8 @@ def train(
         return
     if found.judged or seeds:
         show_scores(result["scores"])
-    print(f'{target}: trained. Try: regard run {folders[0]} "{found.example}"')
+    example = (found.own_example if paths else "") or found.example
+    print(f'{target}: trained. Try: regard run {folders[0]} "{example}"')
 
 
 def _train(recipe: "Recipe", given: "Given", assignments: list[str], target: Path) -> "Report":

@@ -20,6 +20,7 @@ NAMES = ("image", "file_name", "picture", "image_name", "filename")  # what a fi
 TEXTS = ("caption", "captions", "comment", "text")  # and its caption or captions
 LONGEST = 5_000  # characters of a caption
 JSON_BYTES = 256 << 20  # a JSON file is read as a whole; COCO's largest has 92 million
+MISSING = "missing picture"
 NUMBERED = re.compile(r"(\.\w+)#\d+$")  # Flickr's "a.jpg#3": the fourth caption of a.jpg
 
 
@@ -45,8 +46,9 @@ def read_captions(folder: Path, file: Path, *, on_error: Literal["stop", "skip"]
 
     .jsonl has {"image": "a.jpg", "caption": "…"} or "captions": [...] a line; .tsv a.jpg<tab>caption, or Flickr's
     a.jpg#0<tab>caption; .csv a header and commas or Flickr's bars; .json COCO's images and annotations, or a list of
-    what .jsonl has. What is no caption of a picture in the folder is a DataError, or with "skip" in `report`. Pictures
-    without a caption are always in `report`. Names that lead out of the folder are refused.
+    what .jsonl has. What is no caption is a DataError, or with "skip" in `report`. Pictures without a caption, and
+    captions of pictures that are not there (Flickr8k's own file has five), are always in `report`; where more are not
+    there than are, that is a DataError too. Names that lead out of the folder are refused.
     """
     folder, file = Path(folder), Path(file)
     check_file(file)
@@ -59,7 +61,7 @@ def read_captions(folder: Path, file: Path, *, on_error: Literal["stop", "skip"]
             name, captions = _checked(folder, *parse(item))
         except _BadRowError as bad:
             line = BadLine(file, number, *bad.args)
-            if on_error == "stop":
+            if on_error == "stop" and line.reason != MISSING:
                 raise DataError(f"{line}; mend it, or data.on_error=skip to leave such lines out") from None
             report.add(line)
         else:
@@ -67,6 +69,11 @@ def read_captions(folder: Path, file: Path, *, on_error: Literal["stop", "skip"]
     if not found:
         first = f"; the first bad line: {report.first[0]}" if report.first else ""
         raise DataError(f"{file}: no caption of a picture in {folder}{first}")
+    if on_error == "stop" and report.by_reason[MISSING] > sum(map(len, found.values())):
+        raise DataError(
+            f"{file}: {report.by_reason[MISSING]:,} of its lines are of pictures that are not in {folder}, more than "
+            f"are of some that are; the first: {report.first[0]}; give their folder, or data.on_error=skip"
+        )
     for name in (name for name in _pictures(folder) if name not in found):
         report.add(BadPicture(folder / name, 0, "no caption", f"{file.name} has none for it"))
     return [Captioned(folder / name, tuple(captions), name) for name, captions in found.items()]
@@ -208,7 +215,7 @@ def _checked(folder: Path, name: object, captions: object) -> tuple[str, list[st
     """The name of a picture that is there, and its captions on one line each."""
     name = _inside(name)
     if not os.path.isfile(folder / name):  # noqa: PTH113 (Path.is_file raises for names that are too long)
-        raise _BadRowError("missing picture", f"there is no {name[:200]} in {folder}")
+        raise _BadRowError(MISSING, f"there is no {name[:200]} in {folder}")
     several = captions if isinstance(captions, list) else [captions]
     if not several:
         raise _BadRowError("empty caption", f"none for {name}")

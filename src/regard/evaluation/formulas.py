@@ -137,7 +137,7 @@ def _bert_head(config: BertConfig, n: int, m: float) -> float:
 def of_captioner(config: CaptionerConfig, n: int, m: int) -> Formula:
     """A picture has as many cells as the config says, whatever N; M words are written."""
     d, f, p, layers = config.width, config.feed_forward, config.cells, config.layers
-    looks = config.blocks * config.heads * p * p if config.encoder == "patches" else 0
+    looks = _looks(config)
     if config.decoder == "transformer":
         block = m * (6 * d * d + 2 * d * f) + 2 * p * d * d + 2 * (m * m + m * p) * d
         writing = layers * block + m * d * config.vocabulary
@@ -149,9 +149,20 @@ def of_captioner(config: CaptionerConfig, n: int, m: int) -> Formula:
     return Formula(_seeing(config) + begins + m * (a_look + words), looks + m * p, 2 * layers * d + 2 * p * d)
 
 
+def _looks(config: CaptionerConfig) -> int:
+    """Weights of attention that the grid takes."""
+    if config.vit is not None:
+        return config.vit.layers * config.vit.heads * (config.cells + 1) ** 2
+    return config.blocks * config.heads * config.cells**2 if config.encoder == "patches" else 0
+
+
 def _seeing(config: CaptionerConfig) -> float:
     """Multiply-adds of the grid."""
     d, f, p = config.width, config.feed_forward, config.cells
+    if config.vit is not None:
+        e, words = config.vit.width, p + 1
+        block = words * (4 * e * e + 2 * e * config.vit.feed_forward) + 2 * words * words * e
+        return p * 3 * config.cell**2 * e + config.vit.layers * block + p * e * d
     if config.encoder == "patches":
         return p * 3 * config.cell**2 * d + config.blocks * (p * (4 * d * d + 2 * d * f) + 2 * p * p * d)
     channels, side = halvings(config.cell, d), config.side // 2

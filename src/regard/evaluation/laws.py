@@ -306,7 +306,7 @@ def both_streams_matter(subject: Subject) -> float:
 
 def _beside_pictures(subject: Subject) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     if not isinstance(subject, ReadingPictures):
-        raise Missing("it sees no picture")
+        raise Missing("it reads no text beside a picture")
     source = random_source(subject)
     return source, source % subject.sentences, *subject.pictures(source)
 
@@ -337,8 +337,11 @@ def _taps(subject: Subject, ending: str) -> list[str]:
 
 def _moved_by_permutation(subject: Subject) -> float:
     """How far the outputs move when the words of each source change places; the end stays where it is."""
-    source, target = random_source(subject, (9, 9, 9)), random_target(subject, 3)
-    order = torch.cat([torch.arange(9).roll(4), torch.tensor([9])])
+    words = subject.words
+    if words < 2:
+        raise Missing("it sees one word of a source: that has no order")
+    source, target = random_source(subject, (words,) * 3), random_target(subject, 3)
+    order = torch.cat([torch.arange(words).roll(words // 2), torch.tensor([words])])
     moved = subject.outputs(source[:, order], target)
     return _all_apart(moved, subject.reordered(subject.outputs(source, target), order))
 

@@ -21,6 +21,8 @@ REGIONS = (4, 1, 3, 6, 2)  # of the pictures that the laws are tried on; never a
 class Subject:
     """A model under the laws: reads a source, writes a target. Override what your module does differently."""
 
+    words = 9  # of a source in which they change places, all of them seen
+
     def __init__(
         self, module: nn.Module, *, vocabulary: int, symbols: Any, target_vocabulary: int | None = None
     ) -> None:
@@ -146,6 +148,7 @@ class Seeing(Subject):
     def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any, side: int, cell: int) -> None:
         super().__init__(module, vocabulary=vocabulary, symbols=symbols)
         self.grid = side // cell
+        self.words = min(self.words, self.grid**2)
         paints = torch.randn(vocabulary, 3, cell, cell, generator=torch.Generator().manual_seed(0))
         self.paints = paints.index_fill(0, torch.tensor([symbols.padding]), 0.0)
 

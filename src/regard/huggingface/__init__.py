@@ -11,11 +11,11 @@ from typing import Any
 from regard.checkpoint import CONFIG
 from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, read_json, verify
-from regard.huggingface import bert, gguf, gpt2, llama, marian
+from regard.huggingface import bert, gguf, gpt2, llama, marian, vit
 from regard.huggingface.folder import Loaded
 
 # model_type in config.json -> the file that reads it
-FAMILIES = {"marian": marian, "gpt2": gpt2, "llama": llama, "qwen2": llama, "bert": bert}
+FAMILIES = {"marian": marian, "gpt2": gpt2, "llama": llama, "qwen2": llama, "bert": bert, "vit": vit}
 # A kind of ours -> the file that writes it
 WRITERS: dict[str, ModuleType] = {kind: family for family in FAMILIES.values() for kind in family.KINDS}
 

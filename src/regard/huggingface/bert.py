@@ -274,7 +274,7 @@ def files(model: nn.Module, tokenizer: Any, pooling: Pooling | None = None) -> d
     return {
         CONFIG: encode_json(to_theirs(kind, facts)),
         WEIGHTS: encode_tensors(tensors, {"format": "pt"}),
-        **tokenizer.files(),
+        **tokenizer.files(longest=facts.context),
         **({} if pooling is None else pooling_files(pooling, facts.width)),
     }
 

@@ -79,12 +79,14 @@ def weights(folder: Path) -> dict[str, Tensor]:
 
 def pickled(name: str, folder: Path, output: str) -> FolderError:
     """What to say of weights in a pickle."""
-    found = read_json(folder / CONFIG).get("architectures") or ["AutoModel"]
+    config = read_json(folder / CONFIG)
+    found = config.get("architectures") or ["AutoModel"]
+    beside = "AutoImageProcessor" if config.get("model_type") == "vit" else "AutoTokenizer"
     return FolderError(
         f"{name} has its weights in {PICKLE}, a pickle, which can run code when it is read; convert it once, with "
         'transformers installed: python -c "import sys, transformers; a, b = sys.argv[1:]; '
         f"transformers.{found[0]}.from_pretrained(a).save_pretrained(b); "
-        f'transformers.AutoTokenizer.from_pretrained(a).save_pretrained(b)" {name} {output}'
+        f'transformers.{beside}.from_pretrained(a).save_pretrained(b)" {name} {output}'
     )
 
 

@@ -1,5 +1,7 @@
 """Pixels as the numbers a model reads."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,3 +20,10 @@ def normalize(pixels: np.ndarray | Tensor) -> Tensor:
     assert pixels.shape[3] == 3, pixels.shape
     mean, deviation = (torch.tensor(fact, device=pixels.device) for fact in (MEAN, DEVIATION))
     return ((pixels.float() / 255 - mean) / deviation).permute(0, 3, 1, 2).contiguous()  # (B, 3, side, side)
+
+
+def recolor(pixels: Tensor, mean: Sequence[float], deviation: Sequence[float]) -> Tensor:
+    """Normalized pixels (B, 3, side, side) as they would be by another mean and deviation."""
+    ours = [torch.tensor(fact, device=pixels.device)[:, None, None] for fact in (MEAN, DEVIATION)]
+    theirs = [torch.tensor(fact, device=pixels.device)[:, None, None] for fact in (mean, deviation)]
+    return (pixels * ours[1] + ours[0] - theirs[0]) / theirs[1]

@@ -11,8 +11,9 @@ Two decoders on the same grid:
                   first states come from the mean of the grid; a word is chosen by E y_{t-1} + L_h s_t + L_z z_t (eq. 7)
     transformer   masked self-attention over the words, cross-attention to the grid (pre-norm)
 
-and two encoders, convolutions and patches (see layers/image_encoder.py). `look` gives logits and weights of one pass,
-for training that asks the weights of every cell to add up to one over the words (eq. 14).
+and three encoders: convolutions, patches (see layers/image_encoder.py), and a ViT that has learned to see elsewhere
+(layers/vision_transformer.py). `look` gives logits and weights of one pass, for training that asks the weights of every
+cell to add up to one over the words (eq. 14).
 """
 
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
+from regard.images.normalizing import recolor
 from regard.layers.attention import Additive, KeysValues, MultiHeadAttention, attend_written_out
 from regard.layers.beams import moved_sentences
 from regard.layers.cache import Cache
@@ -33,6 +35,7 @@ from regard.layers.linear import Linear
 from regard.layers.positions import SinusoidalPositions
 from regard.layers.recurrent import LSTM, shown
 from regard.layers.tap import Tap
+from regard.layers.vision_transformer import VisionTransformer, ViTConfig
 from regard.models.symbols import Writer, heads_fit
 
 
@@ -42,7 +45,8 @@ class CaptionerConfig(Writer):
     vocabulary: int = Field(4_000, ge=4, description="ids the table has; a new tokenizer is trained to this size")
     side: int = Field(64, ge=4, description="pixels of a picture's side; pictures are brought to it")
     cell: int = Field(8, ge=2, description="pixels of a grid cell's side: P = (side / cell)²")
-    encoder: Literal["cnn", "patches"] = Field("cnn", description="how the grid is made")
+    encoder: Literal["cnn", "patches", "vit"] = Field("cnn", description="how the grid is made")
+    vit: ViTConfig | None = Field(None, description="what the ViT is made of, where the encoder is one")
     blocks: int = Field(1, ge=1, description="of the encoder: a halving, of convolutions; in all, of patches")
     decoder: Literal["lstm", "transformer"] = Field("lstm", description="what writes")
     layers: int = Field(1, ge=1, description="of the decoder; of LSTMs the first one looks")
@@ -54,6 +58,11 @@ class CaptionerConfig(Writer):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         heads_fit(self.width, self.heads)
+        if (self.encoder == "vit") != (self.vit is not None):
+            raise ConfigError(
+                f"model.encoder={self.encoder}: a ViT comes from a folder, and with it what it is made of; "
+                "begin --from one for vit, and leave model.encoder out"
+            )
         if self.side % self.cell:
             raise ConfigError(
                 f"model.side={self.side} does not divide into cells of model.cell={self.cell} pixels; "
@@ -92,8 +101,10 @@ class Captioner(nn.Module):
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder: ConvolutionEncoder | PatchEncoder
-        if config.encoder == "cnn":
+        self.encoder: ConvolutionEncoder | PatchEncoder | ViTEncoder
+        if config.vit is not None:
+            self.encoder = ViTEncoder(config.vit, side=config.side, cell=config.cell, width=config.width)
+        elif config.encoder == "cnn":
             self.encoder = ConvolutionEncoder(
                 side=config.side, cell=config.cell, width=config.width, blocks=config.blocks
             )
@@ -161,6 +172,25 @@ class Captioner(nn.Module):
     def blocks(self) -> list[nn.Module]:
         """The repeated parts, for whoever compiles, shards or recomputes them from outside."""
         return [*self.encoder.blocks, *self.decoder.blocks]
+
+
+class ViTEncoder(nn.Module):
+    """A ViT's cells as the grid: colors as it knows them, without its first word, one matrix to the decoder's width."""
+
+    def __init__(self, vit: ViTConfig, *, side: int, cell: int, width: int) -> None:
+        super().__init__()
+        self.mean, self.deviation = vit.mean, vit.deviation
+        self.transformer = VisionTransformer(vit, side=side, cell=cell)
+        self.project = Linear(vit.width, width)
+        self.grid = Tap()
+
+    @property
+    def blocks(self) -> nn.ModuleList:
+        return self.transformer.blocks
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        words = self.transformer(recolor(pixels, self.mean, self.deviation))
+        return self.grid(self.project(words[:, 1:]))  # (B, P, D)
 
 
 # ------------------------------------------------ the paper's decoder

@@ -16,7 +16,7 @@ A probe that knew only who acts and the adjective would reach 84 %.
 """
 
 from regard.models.bert import BertPretrainingConfig
-from regard.recipes.masked_text import EXAMPLE, WITHOUT_DATA, begun, prepare
+from regard.recipes.masked_text import EXAMPLE, OWN_EXAMPLE, WITHOUT_DATA, begun, prepare
 from regard.recipes.run import Given, Recipe, Run
 from regard.tasks.masked_data import MaskedDataConfig
 from regard.tasks.masked_language import MaskedLanguageConfig
@@ -84,4 +84,4 @@ def _from_there(given: Given) -> Run:
     )
 
 
-RECIPE = Recipe("bert", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA, starts=True)
+RECIPE = Recipe("bert", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA, starts=True, own_example=OWN_EXAMPLE)

@@ -17,6 +17,7 @@ from regard.tasks.masked_language import MaskedLanguage, MaskedLanguageConfig
 from regard.text.word_pieces import WordPieces
 
 EXAMPLE = "the animal did not cross the street because it was too [MASK] ."
+OWN_EXAMPLE = "a sentence of yours with a [MASK] in it"
 WITHOUT_DATA = "the built-in world of short stories"
 
 

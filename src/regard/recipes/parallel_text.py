@@ -21,6 +21,7 @@ from regard.worlds.passages import passages
 from regard.worlds.sampling import Split
 
 EXAMPLE = "we are eating bread"
+OWN_EXAMPLE = "a sentence of yours"
 WITHOUT_DATA = "the built-in world of English and Spanish sentences"
 SAMPLE = 2_000_000  # pairs that a tokenizer is trained on; more change nothing but the time
 

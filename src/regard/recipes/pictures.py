@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
 from regard.data.captioned import CaptionDataConfig, CaptionedPart, CaptionedPictures, Closing, captioned_split
 from regard.data.captions import Captioned
@@ -11,11 +12,14 @@ from regard.data.pairs import BadLines
 from regard.data.prepared import prepared_pictures
 from regard.errors import DataError
 from regard.files import write_file
+from regard.huggingface.hub import find
+from regard.huggingface.vit import read_sight, read_weights
 from regard.images.decoding import read_picture
 from regard.images.preparing import prepare as prepared
 from regard.models.captioner import CaptionerConfig
 from regard.models.symbols import Symbols
 from regard.recipes.run import Given, Prepared, Run
+from regard.recipes.starting import from_weights
 from regard.tasks.captioned_scenes import CaptionedScenes
 from regard.tasks.captioning import Captioning
 from regard.text.tokenizer import Tokenizer
@@ -47,7 +51,17 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
             notes.append(f"the captions have words for a vocabulary of {tokenizer.size:,}, not {config.vocabulary:,}")
     symbols = Symbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end)
     model = config.fitted(vocabulary=tokenizer.size, symbols=symbols, longest=settings.longest)
-    return Prepared(Captioning(tokenizer, run.task, data), model, notes)  # type: ignore[arg-type]
+    task = Captioning(tokenizer, run.task, data)  # type: ignore[arg-type]
+    if given.start is None:
+        return Prepared(task, model, notes)
+    learned, left_out = _learned(find(given.start))
+    return Prepared(task, model, [*notes, *left_out], from_weights(learned))
+
+
+def _learned(folder: Path) -> tuple[dict[str, Tensor], list[str]]:
+    """The weights that a captioner sees by, and what the folder has beside them."""
+    found, left_out = read_weights(folder, read_sight(folder))
+    return {f"encoder.transformer.{name}": weight for name, weight in found.items()}, left_out
 
 
 def _of_scenes(config: CaptionerConfig, settings: CaptionDataConfig) -> Iterator[str]:

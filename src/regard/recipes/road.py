@@ -12,7 +12,7 @@ from regard.models.conv_seq2seq import ConvConfig
 from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
 from regard.recipes import translator
-from regard.recipes.parallel_text import EXAMPLE, WITHOUT_DATA, prepare
+from regard.recipes.parallel_text import EXAMPLE, OWN_EXAMPLE, WITHOUT_DATA, prepare
 from regard.recipes.run import Given, Recipe, Run
 from regard.tasks.translation import TranslationConfig
 from regard.training.loop import TrainingConfig
@@ -79,7 +79,7 @@ def rung(name: str) -> Recipe:
     def settings(given: Given) -> Run:
         return _on_pairs(RUNGS[name]) if given.paths else _on_world(RUNGS[name])
 
-    return Recipe(f"{name}-translator", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA)
+    return Recipe(f"{name}-translator", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA, own_example=OWN_EXAMPLE)
 
 
 def _on_world(rung: Rung) -> Run:

@@ -83,6 +83,7 @@ class Recipe:
     example: str  # a text to run the trained model on
     without_data: str | None = None  # what it learns from where the user names no files; None: it needs some
     starts: bool = False  # it can begin from a model that is there
+    own_example: str = ""  # the same where the data are the user's, if the other is of the built-in world
     judged: bool = False  # at the end the model's scores are shown, as `regard evaluate` shows them
 
 

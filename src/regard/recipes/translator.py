@@ -18,7 +18,7 @@ schedule with it. On 122,608 English-Spanish pairs of Tatoeba (CC BY 2.0 FR), ab
 
 from regard.data.pairs import DataConfig
 from regard.models.transformer import TransformerConfig
-from regard.recipes.parallel_text import EXAMPLE, WITHOUT_DATA, prepare
+from regard.recipes.parallel_text import EXAMPLE, OWN_EXAMPLE, WITHOUT_DATA, prepare
 from regard.recipes.run import Given, Recipe, Run
 from regard.tasks.translation import TranslationConfig
 from regard.training.loop import TrainingConfig
@@ -87,4 +87,4 @@ def on_pairs() -> Run:
     )
 
 
-RECIPE = Recipe("translator", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA)
+RECIPE = Recipe("translator", settings, prepare, EXAMPLE, without_data=WITHOUT_DATA, own_example=OWN_EXAMPLE)

@@ -29,6 +29,7 @@ class Filled:
     source: str
     places: list[list[Guess]]
     text: str  # with the likeliest filled in
+    second: str | None = None  # of a pair, the other text, filled in too; its places come last
 
 
 class Filler(Encoder):
@@ -40,13 +41,13 @@ class Filler(Encoder):
     def run_all(self, texts: Sequence[str], **options: Any) -> list[Filled]:  # type: ignore[override]
         return self.fill(texts, **options)
 
-    def fill(self, texts: Sequence[str], count: int = GUESSES) -> list[Filled]:
-        """Guesses for every mask of each text."""
+    def fill(self, texts: Sequence[str], count: int = GUESSES, *, second: str | None = None) -> list[Filled]:
+        """Guesses for every mask of each text; with a second text behind it, of both."""
         mask = self.tokenizer.mask
         if mask is None:
             raise InputError("this model's vocabulary has no symbol for a hidden word")
         name = self.tokenizer.token(mask) or ""
-        rows = [self._read(text, number, name) for number, text in enumerate(texts, 1)]
+        rows = [self._read(text, second, number, name) for number, text in enumerate(texts, 1)]
         with torch.inference_mode():
             logits = said_of(self.model, rows, lambda ids, segments: self.model.read(ids, segments).words)
             found = []
@@ -59,22 +60,24 @@ class Filler(Encoder):
                     [Guess(self.tokenizer.token(piece) or "", value) for piece, value in zip(*one, strict=True)]
                     for one in zip(top.indices.tolist(), top.values.tolist(), strict=True)
                 ]
-                found.append(Filled(text, guesses, _filled(text, name, guesses)))
+                first = _filled(text, name, guesses)
+                other = None if second is None else _filled(second, name, guesses[text.count(name) :])
+                found.append(Filled(text, guesses, first, other))
         return found
 
     def follows(self, first: str, second: str) -> float:
-        """The probability that the second text comes behind the first."""
+        """The probability that the second text comes behind the first; a mask in them is a hidden word."""
         if not hasattr(self.model, "next_logits"):
             raise InputError(f"this model, a {self.kind}, was not trained to judge what follows")
-        row = self.tokenizer.encode(first, second, longest=self.longest)
+        row = self.tokenizer.encode(first, second, longest=self.longest, open=True)
         self.cut += bool(row.cut)
         with torch.inference_mode():
             read = self.model.read(torch.tensor([row.ids]), torch.tensor([row.segments]))
             return float(self.model.next_logits(read.whole).softmax(-1)[0, 0])
 
-    def _read(self, text: str, number: int, name: str) -> Encoded:
-        row = self.tokenizer.encode(text, longest=self.longest, open=True)
-        hidden = text.count(name)
+    def _read(self, text: str, second: str | None, number: int, name: str) -> Encoded:
+        row = self.tokenizer.encode(text, second, longest=self.longest, open=True)
+        hidden = text.count(name) + (second or "").count(name)
         if not hidden:
             raise InputError(f"text {number} hides no word: {text[:60]!r}; write {name} where one is to be filled in")
         if row.ids.count(self.tokenizer.mask or 0) != hidden:
@@ -85,7 +88,7 @@ class Filler(Encoder):
 
 def _filled(text: str, name: str, guesses: list[list[Guess]]) -> str:
     parts = text.split(name)
-    for number, one in enumerate(guesses):
+    for number, one in enumerate(guesses[: len(parts) - 1]):
         piece = one[0].piece
         going_on = piece.startswith("##")
         parts[number] = (parts[number].rstrip() if going_on else parts[number]) + piece.removeprefix("##")

@@ -140,7 +140,7 @@ def _worst(
     likely = logits.softmax(-1)
     sure, chosen = likely.max(-1)
     sure = sure.masked_fill(chosen == truth, -1.0)
-    order = sure.argsort(descending=True)[:WORST].tolist()
+    order = _first_of_each(rows, sure)
     return [
         {
             "text": rows[number].text,
@@ -154,9 +154,19 @@ def _worst(
     ]
 
 
+def _first_of_each(rows: Sequence[Labeled], bad: torch.Tensor) -> list[int]:
+    """The numbers of the rows that are worst; a row that the data repeat is told once."""
+    found: dict[tuple[str, str | None, str | None], int] = {}
+    for number in bad.argsort(descending=True, stable=True).tolist():
+        found.setdefault((rows[number].text, rows[number].second, rows[number].label), number)
+        if len(found) == WORST:
+            break
+    return list(found.values())
+
+
 def _worst_scores(rows: Sequence[Labeled], logits: torch.Tensor, wanted: torch.Tensor) -> list[dict[str, Any]]:
     apart = (logits[:, 0] - wanted).abs()
-    order = apart.argsort(descending=True)[:WORST].tolist()
+    order = _first_of_each(rows, apart)
     return [
         {
             "text": rows[number].text,

@@ -96,10 +96,12 @@ class WordPieces:
         """The tokenizer that a run or a model folder of ours keeps."""
         return cls.from_folder(folder)
 
-    def files(self) -> dict[str, bytes]:
-        """The files `from_folder` reads; Hugging Face's AutoTokenizer reads them too."""
+    def files(self, longest: int | None = None) -> dict[str, bytes]:
+        """The files `from_folder` reads; Hugging Face's AutoTokenizer reads them too, and how long a row may be."""
         facts: dict[str, Any] = {"tokenizer_class": "BertTokenizer"}
         facts |= {key: self.names[symbol] for symbol, key in KEYS.items() if self.id_of(self.names[symbol]) is not None}
+        if longest is not None:
+            facts["model_max_length"] = longest
         normalizer = self._core.normalizer
         if isinstance(normalizer, tokenizers.normalizers.BertNormalizer):
             facts |= {
