@@ -167,19 +167,21 @@ def attend(
     return out.transpose(1, 2)
 
 
-def gelu(words: Tensor) -> Tensor:
-    """`F.gelu(words, approximate="tanh")`."""
+def gelu(words: Tensor, by_tanh: bool) -> Tensor:
+    """`F.gelu(words)`, or with approximate="tanh"."""
     words = words.contiguous()
     out = torch.empty_like(words)
-    _library().gelu(words.data_ptr(), out.data_ptr(), words.numel(), torch.get_num_threads())
+    _library().gelu(words.data_ptr(), out.data_ptr(), words.numel(), by_tanh, torch.get_num_threads())
     return out
 
 
-def gelu_gradient(words: Tensor, outer: Tensor) -> Tensor:
-    """The gradient by the words of what has the gradient `outer` by `gelu(words)`."""
+def gelu_gradient(words: Tensor, outer: Tensor, by_tanh: bool) -> Tensor:
+    """The gradient by the words of what has the gradient `outer` by `gelu(words, by_tanh)`."""
     words, outer = words.contiguous(), outer.contiguous()
     out = torch.empty_like(words)
-    _library().gelu_gradient(words.data_ptr(), outer.data_ptr(), out.data_ptr(), words.numel(), torch.get_num_threads())
+    _library().gelu_gradient(
+        words.data_ptr(), outer.data_ptr(), out.data_ptr(), words.numel(), by_tanh, torch.get_num_threads()
+    )
     return out
 
 

@@ -1,5 +1,5 @@
-// What is done to each number by itself, memory passed through once: GELU by its tanh form, x · sigmoid(2u) with
-// u = √(2/π) (x + 0.044715 x³), and its gradient; dropout.
+// What is done to each number by itself, memory passed through once: GELU and its gradient, x Φ(x), or by its tanh form
+// x · sigmoid(2u) with u = √(2/π) (x + 0.044715 x³); dropout.
 #include "vectors.h"
 
 #define SLOPE 0.7978845608f // √(2/π)
@@ -10,11 +10,26 @@ INLINE vec sigmoid(vec z) {
     return choose(z < 0, power, all(1)) / (1 + power);
 }
 
-INLINE vec gelu_of(vec x) { return x * sigmoid(2 * SLOPE * (x + CUBE * x * x * x)); }
+// The share Φ(x) of a normal distribution below x, right to 1e-7 (Abramowitz & Stegun 1964, 7.1.26), and its density.
+INLINE vec below(vec x, vec *density) {
+    vec size = (vec)((ints)x & 0x7fffffff);
+    vec power = exponential(x * x * -0.5f), t = 1 / (1 + 0.3275911f * 0.70710678f * size);
+    vec beyond = 0.5f * power * t *
+                 (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+    *density = power * 0.3989422804f;
+    return choose(x < 0, beyond, 1 - beyond);
+}
 
-INLINE vec slope_of(vec x) {
-    vec share = sigmoid(2 * SLOPE * (x + CUBE * x * x * x));
-    return share + x * share * (1 - share) * (2 * SLOPE * (1 + 3 * CUBE * x * x));
+// The value, and the slope at x.
+INLINE vec gelu_of(vec x, int by_tanh, vec *slope) {
+    if (by_tanh) {
+        vec share = sigmoid(2 * SLOPE * (x + CUBE * x * x * x));
+        *slope = share + x * share * (1 - share) * (2 * SLOPE * (1 + 3 * CUBE * x * x));
+        return x * share;
+    }
+    vec density, share = below(x, &density);
+    *slope = share + x * density;
+    return x * share;
 }
 
 // The last numbers, fewer than a vector, with zeros behind them.
@@ -30,19 +45,25 @@ INLINE void store_some(float *to, vec numbers, long count) {
     memcpy(to, room, count * sizeof(float));
 }
 
-void gelu(const float *x, float *out, long count, int threads) {
+void gelu(const float *x, float *out, long count, int by_tanh, int threads) {
     long whole = count / LANES * LANES;
-#pragma omp parallel for num_threads(threads)
-    for (long i = 0; i < whole; i += LANES) store(out + i, gelu_of(load(x + i)));
-    store_some(out + whole, gelu_of(load_some(x + whole, count - whole)), count - whole);
+    vec slope;
+#pragma omp parallel for num_threads(threads) private(slope)
+    for (long i = 0; i < whole; i += LANES) store(out + i, gelu_of(load(x + i), by_tanh, &slope));
+    store_some(out + whole, gelu_of(load_some(x + whole, count - whole), by_tanh, &slope), count - whole);
 }
 
-// out = slope(x) · outer: the gradient by x of what has the gradient `outer` by gelu(x).
-void gelu_gradient(const float *x, const float *outer, float *out, long count, int threads) {
+// out = slope at x · outer: the gradient by x of what has the gradient `outer` by gelu(x).
+void gelu_gradient(const float *x, const float *outer, float *out, long count, int by_tanh, int threads) {
     long whole = count / LANES * LANES, rest = count - whole;
-#pragma omp parallel for num_threads(threads)
-    for (long i = 0; i < whole; i += LANES) store(out + i, slope_of(load(x + i)) * load(outer + i));
-    store_some(out + whole, slope_of(load_some(x + whole, rest)) * load_some(outer + whole, rest), rest);
+    vec slope;
+#pragma omp parallel for num_threads(threads) private(slope)
+    for (long i = 0; i < whole; i += LANES) {
+        gelu_of(load(x + i), by_tanh, &slope);
+        store(out + i, slope * load(outer + i));
+    }
+    gelu_of(load_some(x + whole, rest), by_tanh, &slope);
+    store_some(out + whole, slope * load_some(outer + whole, rest), rest);
 }
 
 typedef uint32_t bits __attribute__((vector_size(4 * LANES), aligned(4)));
