@@ -1,6 +1,7 @@
 """Each kernel gives what its one line of torch gives, whatever the shapes, and lets damage be seen."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -204,18 +205,21 @@ def test_damage_stays_visible_in_totals(damage):
 # ------------------------------------------------ what training uses too
 
 
-@pytest.mark.parametrize("by_tanh", [True, False])
+PLAIN = {"gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "swish": F.silu}
+
+
+@pytest.mark.parametrize("name", kernels.ACTIVATIONS)
 @pytest.mark.parametrize("count", [1, 15, 16, 1000])
-def test_gelu_and_its_gradient_are_torchs(count, by_tanh):
+def test_activations_and_their_gradients_are_torchs(count, name):
     words = (numbers(count) * 4).requires_grad_()
     words.data[0] = 60.0  # far out it is the line itself
     outer = numbers(count, seed=1)
     with torch.enable_grad():
-        wanted = F.gelu(words, approximate="tanh" if by_tanh else "none")
+        wanted = PLAIN[name](words)
         (gradient,) = torch.autograd.grad(wanted, words, outer)
-    assert_close(kernels.gelu(words, by_tanh), wanted, atol=1e-6, rtol=1e-5)
-    assert_close(kernels.gelu_gradient(words, outer, by_tanh), gradient, atol=2e-6, rtol=1e-5)
-    assert kernels.gelu(torch.tensor([math.nan]), by_tanh).isnan().all()
+    assert_close(kernels.activate(words, name), wanted, atol=1e-6, rtol=1e-5)
+    assert_close(kernels.activation_gradient(words, outer, name), gradient, atol=2e-6, rtol=1e-5)
+    assert kernels.activate(torch.tensor([math.nan]), name).isnan().all()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

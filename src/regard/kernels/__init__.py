@@ -16,12 +16,12 @@ from torch import Tensor
 from regard.kernels.compiled import library, why_not
 
 __all__ = [
+    "activate",
+    "activation_gradient",
     "attend",
     "cross_entropy",
     "dropout",
     "fits",
-    "gelu",
-    "gelu_gradient",
     "here",
     "int8_here",
     "left_out",
@@ -36,6 +36,7 @@ __all__ = [
 
 DEEPEST = 64  # int8 rows are filled up with zeros to a multiple of this
 WEIGHT = 127  # levels of a weight each way
+ACTIVATIONS = {"gelu": 0, "gelu_tanh": 1, "swish": 2}  # as activations.c has them
 _wanted = True
 
 
@@ -167,21 +168,21 @@ def attend(
     return out.transpose(1, 2)
 
 
-def gelu(words: Tensor, by_tanh: bool) -> Tensor:
-    """`F.gelu(words)`, or with approximate="tanh"."""
+def activate(words: Tensor, name: str) -> Tensor:
+    """`F.gelu(words)`, with approximate="tanh" as gelu_tanh, or `F.silu(words)` as swish."""
     words = words.contiguous()
     out = torch.empty_like(words)
-    _library().gelu(words.data_ptr(), out.data_ptr(), words.numel(), by_tanh, torch.get_num_threads())
+    which, threads = ACTIVATIONS[name], torch.get_num_threads()
+    _library().activate(words.data_ptr(), out.data_ptr(), words.numel(), which, threads)
     return out
 
 
-def gelu_gradient(words: Tensor, outer: Tensor, by_tanh: bool) -> Tensor:
-    """The gradient by the words of what has the gradient `outer` by `gelu(words, by_tanh)`."""
+def activation_gradient(words: Tensor, outer: Tensor, name: str) -> Tensor:
+    """The gradient by the words of what has the gradient `outer` by `activate(words, name)`."""
     words, outer = words.contiguous(), outer.contiguous()
     out = torch.empty_like(words)
-    _library().gelu_gradient(
-        words.data_ptr(), outer.data_ptr(), out.data_ptr(), words.numel(), by_tanh, torch.get_num_threads()
-    )
+    which, threads = ACTIVATIONS[name], torch.get_num_threads()
+    _library().activation_gradient(words.data_ptr(), outer.data_ptr(), out.data_ptr(), words.numel(), which, threads)
     return out
 
 

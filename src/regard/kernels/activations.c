@@ -1,5 +1,5 @@
-// What is done to each number by itself, memory passed through once: GELU and its gradient, x Φ(x), or by its tanh form
-// x · sigmoid(2u) with u = √(2/π) (x + 0.044715 x³); dropout.
+// What is done to each number by itself, memory passed through once: activations that let a share of each number pass,
+// and their gradients; dropout.
 #include "vectors.h"
 
 #define SLOPE 0.7978845608f // √(2/π)
@@ -20,15 +20,21 @@ INLINE vec below(vec x, vec *density) {
     return choose(x < 0, beyond, 1 - beyond);
 }
 
-// The value, and the slope at x.
-INLINE vec gelu_of(vec x, int by_tanh, vec *slope) {
-    if (by_tanh) {
-        vec share = sigmoid(2 * SLOPE * (x + CUBE * x * x * x));
-        *slope = share + x * share * (1 - share) * (2 * SLOPE * (1 + 3 * CUBE * x * x));
-        return x * share;
+enum { GELU, GELU_TANH, SWISH }; // as regard.kernels has them
+
+// x · share(x), and its slope: GELU's share is Φ(x); by its tanh form sigmoid(2u) with u = √(2/π) (x + 0.044715 x³);
+// swish's sigmoid(x).
+INLINE vec passing(vec x, int which, vec *slope) {
+    vec share, change;
+    if (which == GELU) {
+        share = below(x, &change);
+    } else {
+        vec inner = which == SWISH ? x : 2 * SLOPE * (x + CUBE * x * x * x);
+        vec steepness = which == SWISH ? all(1) : 2 * SLOPE * (1 + 3 * CUBE * x * x);
+        share = sigmoid(inner);
+        change = share * (1 - share) * steepness;
     }
-    vec density, share = below(x, &density);
-    *slope = share + x * density;
+    *slope = share + x * change;
     return x * share;
 }
 
@@ -45,24 +51,24 @@ INLINE void store_some(float *to, vec numbers, long count) {
     memcpy(to, room, count * sizeof(float));
 }
 
-void gelu(const float *x, float *out, long count, int by_tanh, int threads) {
+void activate(const float *x, float *out, long count, int which, int threads) {
     long whole = count / LANES * LANES;
     vec slope;
 #pragma omp parallel for num_threads(threads) private(slope)
-    for (long i = 0; i < whole; i += LANES) store(out + i, gelu_of(load(x + i), by_tanh, &slope));
-    store_some(out + whole, gelu_of(load_some(x + whole, count - whole), by_tanh, &slope), count - whole);
+    for (long i = 0; i < whole; i += LANES) store(out + i, passing(load(x + i), which, &slope));
+    store_some(out + whole, passing(load_some(x + whole, count - whole), which, &slope), count - whole);
 }
 
-// out = slope at x · outer: the gradient by x of what has the gradient `outer` by gelu(x).
-void gelu_gradient(const float *x, const float *outer, float *out, long count, int by_tanh, int threads) {
+// out = slope at x · outer: the gradient by x of what has the gradient `outer` by the activation.
+void activation_gradient(const float *x, const float *outer, float *out, long count, int which, int threads) {
     long whole = count / LANES * LANES, rest = count - whole;
     vec slope;
 #pragma omp parallel for num_threads(threads) private(slope)
     for (long i = 0; i < whole; i += LANES) {
-        gelu_of(load(x + i), by_tanh, &slope);
+        passing(load(x + i), which, &slope);
         store(out + i, slope * load(outer + i));
     }
-    gelu_of(load_some(x + whole, rest), by_tanh, &slope);
+    passing(load_some(x + whole, rest), which, &slope);
     store_some(out + whole, slope * load_some(outer + whole, rest), rest);
 }
 

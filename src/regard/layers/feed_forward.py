@@ -1,6 +1,7 @@
 """The position-wise feed-forward network: each word by itself, wider and back."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch.nn.functional as F
@@ -11,35 +12,36 @@ from regard import kernels
 from regard.layers.linear import Linear
 
 
-def gelu(words: Tensor) -> Tensor:
-    """`F.gelu`, BERT's; with our own kernel some times as fast, both ways."""
-    return _Gelu.apply(words, False) if kernels.takes(words) else F.gelu(words)
+class Activation:
+    """A function of each number; with our own kernel, where it has it, some times as fast, both ways."""
+
+    def __init__(self, name: str, plain: Callable[[Tensor], Tensor]) -> None:
+        self.name, self.plain = name, plain
+
+    def __call__(self, words: Tensor) -> Tensor:
+        return _Activated.apply(words, self.name) if kernels.takes(words) else self.plain(words)
 
 
-def gelu_tanh(words: Tensor) -> Tensor:
-    """`F.gelu(words, approximate="tanh")`, GPT-2's."""
-    return _Gelu.apply(words, True) if kernels.takes(words) else F.gelu(words, approximate="tanh")
-
-
-class _Gelu(Function):
+class _Activated(Function):
     @staticmethod
-    def forward(ctx: Any, words: Tensor, by_tanh: bool) -> Tensor:
+    def forward(ctx: Any, words: Tensor, name: str) -> Tensor:
         ctx.save_for_backward(words)
-        ctx.by_tanh = by_tanh
-        return kernels.gelu(words, by_tanh)
+        ctx.name = name
+        return kernels.activate(words, name)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None]:
         (words,) = ctx.saved_tensors
-        return kernels.gelu_gradient(words, outer, ctx.by_tanh), None
+        return kernels.activation_gradient(words, outer, ctx.name), None
 
 
+swish = Activation("swish", F.silu)
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
-    "swish": F.silu,
-    "gelu": gelu,
-    "gelu_tanh": gelu_tanh,
+    "swish": swish,
+    "gelu": Activation("gelu", F.gelu),
+    "gelu_tanh": Activation("gelu_tanh", partial(F.gelu, approximate="tanh")),  # GPT-2's
 }
 
 
@@ -66,4 +68,4 @@ class GatedFeedForward(nn.Module):
 
     def forward(self, words: Tensor) -> Tensor:
         gate, passing = self.expand(words).chunk(2, dim=-1)
-        return self.contract(F.silu(gate) * passing)
+        return self.contract(swish(gate) * passing)
