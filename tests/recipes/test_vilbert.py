@@ -18,6 +18,7 @@ from regard.running.image_text import Answerer, Matcher, Pointer
 from regard.running.scene_asking import asked_of, scenes_of, spoken
 from regard.running.scene_pictures import KINDS, scene_regions
 from regard.running.scene_scoring import score_asking, score_looking, score_retrieval
+from regard.running.scoring import score_folders
 from regard.worlds.scene_captions import caption
 from regard.worlds.scene_words import ANSWERS
 
@@ -126,6 +127,17 @@ def test_scores_are_those_of_held_out_scenes(pretrained):
     assert all(0 < one.mass < 1 and 0.15 < one.chance < 0.4 for one in looks)
 
 
+def test_regard_evaluate_scores_them_on_what_they_held_out(pretrained, asked):
+    found = score_folders([pretrained], [], [None], most=7)
+    assert found["pictures"] == 7
+    assert [(one["layer"], one["head"]) for one in found["by_head"]] == [(1, 1), (1, 2)]
+    mean = np.mean([one["on_thing"] for one in found["by_head"]])
+    assert found["attention_on_thing"] == pytest.approx(mean)
+    assert found["attention_times_chance"] == pytest.approx(mean / found["attention_by_chance"])
+    ask, folder = asked
+    assert score_folders([folder], [], [None]) == score_asking(regard.load(folder), ask, count=6, each=3)
+
+
 def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
     """With every weight on region 1, the words of the first thing have all of it and the others none."""
     matcher = regard.load(pretrained)
@@ -206,6 +218,21 @@ def test_more_pretraining_begins_with_the_heads_too(pretrained, tmp_path):
     assert all(torch.equal(value, wanted[name]) for name, value in model.state_dict().items())
 
 
+def test_retrieval_is_learned_with_pretraining_and_without(pretrained, tmp_path):
+    """The same head on the same captions; scored together, as runs of other seeds are."""
+    for name, start in (("with", pretrained), ("without", None)):
+        notes = trained(
+            "vqa", Given(start=start), [*(SHORT if start else TINY + SHORT), "data.ask=captions"], tmp_path / name
+        )
+        assert notes[0] == "captions of 30 scenes, 6 held out"
+        assert notes[1].endswith("fresh: fits.weight, fits.bias" if start else "a ViLBERT that has seen pictures")
+        assert regard.load(tmp_path / name).kind == "vilbert-matcher"
+    found = score_folders([tmp_path / "with", tmp_path / "without"], [], [None], most=5)
+    one = [score_retrieval(regard.load(tmp_path / name), 5)["picture_for_text_r@1"] for name in ("with", "without")]
+    assert found["picture_for_text_r@1"] == pytest.approx(np.mean(one))
+    assert found["deviation"]["picture_for_text_r@1"] == pytest.approx(np.std(one, ddof=1))
+
+
 def test_what_cannot_be_begun_is_one_line(pretrained, tmp_path):
     settings = [*TINY, *SHORT, "model.seeing.patch=none", "model.seeing.features=7"]
     with pytest.raises(ConfigError, match=r"model.seeing.features=7: scenes are seen as pixels"):
@@ -238,6 +265,12 @@ def test_pictures_with_captions_are_seen_as_cells(photos, tmp_path):
     pictures = [matcher.see(photos[0] / f"{number}.png") for number in range(3)]
     assert [len(one.features) for one in pictures] == [5, 5, 5]
     assert len(matcher.rank_pictures("all red 0", pictures)) == 3
+    texts = [f"all {color} {number}" for number, color in enumerate(("red", "green", "blue"))]
+    scores = matcher.scores(texts, pictures)
+    found = score_folders([tmp_path / "run"], photos, [None], most=3)
+    assert found["pictures"] == 3
+    assert found["text_for_picture_r@1"] == pytest.approx(np.mean(scores.argmax(0) == np.arange(3)))
+    assert score_folders([tmp_path / "run"], [], [None])["pictures"] == 4  # those held out
 
 
 def test_regions_of_a_file_are_seen_as_they_are(photos, tmp_path):
@@ -295,6 +328,15 @@ def test_questions_of_a_folder_are_learned(folder, tmp_path):
         picture = folder / "test" / "images" / f"{number}.png"
         assert runner.run("what color is it?", picture).answer == color
         assert runner.run("is it red?", picture).answer == ("yes" if color == "red" else "no")
+    wanted = {"asked": 12, "accuracy": 1.0, "accuracy_what": 1.0, "accuracy_yes_no": 1.0}
+    assert (
+        score_folders([tmp_path / "run"], [], [None]) == score_folders([tmp_path / "run"], [folder], [None]) == wanted
+    )
+    rows = [["what color is it?", "red", 1], ["is it red?", "yes", 0], ["is it red?", "green", 0]]  # wrong; right; bad
+    (folder / "test" / "questions.json").write_text(json.dumps(rows))
+    found = score_folders([tmp_path / "run"], [], [None])
+    assert (found["accuracy_what"], found["accuracy_yes_no"], found["accuracy"]) == (0.0, 1.0, 0.5)
+    assert "unknown answer" in found["bad_lines"][0]
 
 
 def test_a_folder_that_cannot_be_learned_is_one_line(folder, pretrained, tmp_path):

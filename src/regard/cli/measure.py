@@ -45,7 +45,8 @@ def evaluate(
     Classifiers: accuracy, F1, Matthews' or Pearson's and Spearman's correlation, confusions, the worst errors; DATA is
     a table or a folder of GLUE. Taggers: F1 of entities. BERT: hidden words, next sentences, and on the built-in
     stories what "it" means. Captioners: exact captions, BLEU-4, CIDEr, how much of the attention is on what is spoken
-    of.
+    of. ViLBERT: the right one of 100 pictures for a caption and the reverse, and the same of its attention; where it
+    answers, right answers by kind of question; DATA is pictures and captions, or a folder of easy-vqa.
 
     Several models (one recipe, other seeds) give mean and standard deviation.
 

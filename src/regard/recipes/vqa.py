@@ -3,6 +3,7 @@
     regard train vqa --from runs/vilbert -o runs/answers
     regard train vqa --from runs/vilbert -o runs/judge data.ask=statements
     regard train vqa --from runs/vilbert -o runs/pointer data.ask=phrases
+    regard train vqa --from runs/vilbert -o runs/finder data.ask=captions
     regard train vqa easy_vqa/data -o runs/easy
 
 A folder is as the package easy-vqa has it: answers.txt, train/ and test/, each with questions.json and images/. Its
