@@ -19,6 +19,7 @@ from regard.running.scene_asking import asked_of, scenes_of, spoken
 from regard.running.scene_pictures import KINDS, scene_regions
 from regard.running.scene_scoring import score_asking, score_looking, score_retrieval
 from regard.running.scoring import score_folders
+from regard.text.word_pieces import WordPieces
 from regard.worlds.scene_captions import caption
 from regard.worlds.scene_words import ANSWERS
 
@@ -149,6 +150,18 @@ def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
     first, second = (np.mean([thing == number for thing in words]) for number in range(2))
     assert abs(first - second) > 1e-3
     assert score_looking(matcher, 8)[0].mass == pytest.approx(first, abs=1e-6)  # every word is one piece
+
+
+def test_for_every_near_miss_there_is_a_true_text_of_its_form(tmp_path):
+    """So that no text is known to be false by how it is written."""
+    ready = prepared(find("vilbert"), Given(), ["data.scenes=20", "data.heldout=4"], tmp_path)
+    told, begins = ready.task.data.training, WordPieces.kept(tmp_path).pieces_of("the there")
+    stated = lambda texts: sum(text[0] in begins for text in texts)  # noqa: E731
+    assert told.alike == 6
+    for true, near, scene in zip(told.texts, told.near, scenes_of("training", 20), strict=True):
+        assert len(near) == told.alike
+        assert stated(near) == stated(true[: told.alike]) == 4
+        assert true[0] == true[1] == WordPieces.kept(tmp_path).pieces_of(spoken(caption(scene)))
 
 
 def test_cells_need_no_boxes(tmp_path):

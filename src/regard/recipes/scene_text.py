@@ -1,6 +1,7 @@
 """The built-in scenes made ready for ViLBERT: pictures with their captions, questions, statements and phrases."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -43,7 +44,8 @@ class SceneDataConfig(Facts):
     scenes: int = Field(10_000, ge=2, description="scenes to learn from")
     heldout: int = Field(500, ge=2, description="scenes to be measured on, with pairs of things that no other has")
     captions: int = Field(5, ge=1, le=9, description="true captions of each")
-    near: int = Field(3, ge=0, le=20, description="false captions of each that miss the truth by a word")
+    near: int = Field(2, ge=0, le=20, description="false captions of each that miss the truth by a word")
+    stated: int = Field(4, ge=0, le=10, description="true statements of each, and as many that miss it by a word")
 
 
 class QuestionDataConfig(Facts):
@@ -147,9 +149,21 @@ def _pictures(
     scenes: Sequence[Scene], settings: SceneDataConfig, config: ViLBERTConfig, tokenizer: WordPieces
 ) -> PicturesWithTexts:
     regions: Regions = regions_of_scenes(scenes, config.seeing)
-    true = _pieces(scenes, lambda scene: [spoken(one) for one in captions(scene, settings.captions)], tokenizer)
-    near = _pieces(scenes, lambda scene: [spoken(false_caption(scene, i)) for i in range(settings.near)], tokenizer)
-    return PicturesWithTexts(regions, true, near)
+    true = _pieces(scenes, partial(_true, settings=settings), tokenizer)
+    near = _pieces(scenes, partial(_near, settings=settings), tokenizer)
+    return PicturesWithTexts(regions, true, near, alike=max(1, settings.near) + settings.stated)
+
+
+def _true(scene: Scene, settings: SceneDataConfig) -> list[str]:
+    """For each near miss a text that is written alike and true; then the other captions."""
+    whole, *others = (spoken(one) for one in captions(scene, settings.captions))
+    stated = [one.text for one in statements(scene, 2 * settings.stated) if one.true]
+    return [whole] * max(1, settings.near) + stated + others
+
+
+def _near(scene: Scene, settings: SceneDataConfig) -> list[str]:
+    stated = [one.text for one in statements(scene, 2 * settings.stated) if not one.true]
+    return [spoken(false_caption(scene, index)) for index in range(settings.near)] + stated
 
 
 def _pieces(scenes: Sequence[Scene], say: Callable[[Scene], list[str]], tokenizer: WordPieces) -> list[list[list[int]]]:

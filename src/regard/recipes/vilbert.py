@@ -20,12 +20,16 @@ thread was faster than two.
 from pathlib import Path
 
 from regard.data.image_text import PairingConfig
+from regard.data.masking import MaskingConfig
 from regard.models.vilbert import SeeingConfig, ViLBERTPretrainingConfig
 from regard.recipes.picture_text import PictureDataConfig, prepare_pictures
 from regard.recipes.run import Given, Prepared, Recipe, Run
 from regard.recipes.scene_text import SceneDataConfig, prepare_pairs
 from regard.recipes.seeing import encoder_with
 from regard.training.loop import TrainingConfig
+
+# Of what is said of a scene a word can be told by the picture: more may be asked for, and more of it be wrong.
+SCENES = MaskingConfig(share=0.25, masked=0.7, replaced=0.2, kept=0.1)
 
 
 def settings(given: Given) -> Run:
@@ -35,10 +39,10 @@ def settings(given: Given) -> Run:
         config = config.model_copy(update={"vocabulary": 8192, "seeing": SeeingConfig(patch=16, cells=4, hidden=256)})
     return Run(
         model=config,
-        task=PairingConfig() if given.paths else PairingConfig(regions=0.5, kept=0.7),
+        task=PairingConfig() if given.paths else PairingConfig(masking=SCENES, regions=0.5, kept=0.7),
         data=PictureDataConfig() if given.paths else SceneDataConfig(),
         training=TrainingConfig(
-            steps=2000,
+            steps=2500,
             batch_tokens=2048,
             optimizer="muon" if fresh else "adamw",
             learning_rate=4e-3 if fresh else 1e-4,

@@ -31,14 +31,14 @@ def settings(given: Given) -> Run:
         task=PictureQuestionsConfig(),
         data=QuestionDataConfig(),
         training=TrainingConfig(
-            steps=2000,
+            steps=3000,
             batch_tokens=2048,
             optimizer="muon",
             learning_rate=3e-3 if fresh else 1e-3,
             warmup=100,
             schedule="linear",
-            evaluate_every=500,
-            evaluate_on=3000,
+            evaluate_every=1000,
+            evaluate_on=10_000,
             checkpoint_every=500,
         ),
     )
