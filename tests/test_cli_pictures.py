@@ -5,6 +5,7 @@ import json
 import numpy as np
 from PIL import Image
 
+from regard.cli.measure import is_data
 from regard.worlds.scene_captions import caption
 from regard.worlds.scenes import Scenes
 
@@ -31,3 +32,17 @@ def test_what_is_there_is_not_drawn_over(here, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     done = here("scenes", tmp_path / "out", "--part", "moon")
     assert (done.returncode, "moon" in done.stderr) == (2, True)
+
+
+def test_a_folder_of_pictures_is_data_and_a_model_is_none(tmp_path):
+    """`regard evaluate MODEL photos/ captions.jsonl` scores one model, and not the photographs as another."""
+    for name, files in {
+        "photos": ["a.JPG"],
+        "glue": ["dev.tsv"],
+        "model": ["config.json", "card.png"],
+        "run": [],
+    }.items():
+        (tmp_path / name).mkdir()
+        for file in files:
+            (tmp_path / name / file).write_text("")
+    assert [name for name in ("photos", "glue", "model", "run") if is_data(tmp_path / name)] == ["photos", "glue"]

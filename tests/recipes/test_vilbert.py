@@ -34,6 +34,7 @@ TINY = [
 SHORT = [
     "training.steps=3",
     "training.batch_tokens=400",
+    "training.accumulate=1",
     "training.evaluate_on=20",
     "training.warmup=1",
     "data.scenes=30",
@@ -71,7 +72,7 @@ def prepared(recipe: Recipe, given: Given, settings: list[str], folder: Path):
 def test_what_was_trained_ranks_pictures_and_texts(pretrained):
     matcher = regard.load(pretrained)
     assert type(matcher) is Matcher
-    assert matcher.model.config.seeing.classes == len(KINDS) == 64
+    assert matcher.model.config.seeing.classes == len(KINDS) == 8 * 8 * 2 * 3
     scenes = scenes_of("heldout", 5)
     pictures = [scene_regions(scene, matcher.model.config.seeing) for scene in scenes]
     texts = [spoken(caption(scene)) for scene in scenes]
@@ -271,7 +272,7 @@ def photos(tmp_path) -> list[Path]:
 
 
 def test_pictures_with_captions_are_seen_as_cells(photos, tmp_path):
-    settings = [*TINY, *SHORT[:4], "model.seeing.cells=2", "data.heldout=4"]
+    settings = [*TINY, *SHORT[:5], "model.seeing.cells=2", "data.heldout=4"]
     notes = trained("vilbert", Given(photos), settings, tmp_path / "run")
     assert "pictures to learn from" in notes[0]
     matcher = regard.load(tmp_path / "run")
@@ -292,7 +293,7 @@ def test_regions_of_a_file_are_seen_as_they_are(photos, tmp_path):
     facts = {"features": rng.random((80, 2, 7)), "boxes": boxes, "classes": rng.integers(0, 9, (80, 2))}
     names = [f"{number}.png" for number in range(80)]
     np.savez(tmp_path / "regions.npz", **facts, names=np.array(names))
-    settings = [*TINY[:-2], *SHORT[:4], "data.heldout=4", f"data.regions={tmp_path / 'regions.npz'}"]
+    settings = [*TINY[:-2], *SHORT[:5], "data.heldout=4", f"data.regions={tmp_path / 'regions.npz'}"]
     trained("vilbert", Given(photos), settings, tmp_path / "run")
     matcher = regard.load(tmp_path / "run")
     assert (matcher.model.config.seeing.features, matcher.model.config.seeing.classes) == (
@@ -332,7 +333,14 @@ def folder(tmp_path) -> Path:
 
 
 def test_questions_of_a_folder_are_learned(folder, tmp_path):
-    settings = [*TINY, "model.seeing.cells=2", "training.steps=80", "training.warmup=5", "training.learning_rate=0.01"]
+    settings = [
+        *TINY,
+        "model.seeing.cells=2",
+        "training.steps=80",
+        "training.accumulate=1",
+        "training.warmup=5",
+        "training.learning_rate=0.01",
+    ]
     notes = trained("vqa", Given([folder]), settings, tmp_path / "run")
     assert notes[0] == "12 questions about 6 pictures, 12 held out; 4 answers"
     runner = regard.load(tmp_path / "run")

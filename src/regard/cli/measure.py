@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app
+from regard.cli.pictures import ENDINGS
 from regard.errors import ConfigError
 from regard.printing import note, print_json, show_scores
 
@@ -70,7 +71,7 @@ def evaluate(
     if seeds is not None and beam is not None:
         raise ConfigError(f"--seeds {seeds} samples, --beam {beam} searches; give one")
     runtime.prepare()
-    models = [path for path in data or [] if is_gguf(path) or (path.is_dir() and not _is_data(path))]
+    models = [path for path in data or [] if is_gguf(path) or (path.is_dir() and not is_data(path))]
     folders, paths = [model, *models], [path for path in data or [] if path not in models]
     strategies = [_searching(beam)] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
     if alignments is not None and len(folders) * len(strategies) > 1:
@@ -82,10 +83,10 @@ def evaluate(
         show_scores(scores)
 
 
-def _is_data(folder: Path) -> bool:
-    """A folder of tables, such as those of GLUE, and no model's."""
-    tables = any(path.suffix in (".tsv", ".txt") for path in folder.iterdir())
-    return tables and not (folder / "config.json").is_file()
+def is_data(folder: Path) -> bool:
+    """A folder of tables, such as those of GLUE, or of pictures, and no model's."""
+    found = any(path.suffix.lower() in (".tsv", ".txt", *ENDINGS) for path in folder.iterdir())
+    return found and not (folder / "config.json").is_file()
 
 
 @app.command()

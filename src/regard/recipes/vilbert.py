@@ -42,8 +42,9 @@ def settings(given: Given) -> Run:
         task=PairingConfig() if given.paths else PairingConfig(masking=SCENES, regions=0.5, kept=0.7),
         data=PictureDataConfig() if given.paths else SceneDataConfig(),
         training=TrainingConfig(
-            steps=2500,
-            batch_tokens=2048,
+            steps=1500,
+            batch_tokens=1024,
+            accumulate=4,  # of a batch all texts are of one length, and so of one form: a step takes several
             optimizer="muon" if fresh else "adamw",
             learning_rate=4e-3 if fresh else 1e-4,
             warmup=100,
