@@ -44,8 +44,8 @@ class SceneDataConfig(Facts):
     scenes: int = Field(10_000, ge=2, description="scenes to learn from")
     heldout: int = Field(500, ge=2, description="scenes to be measured on, with pairs of things that no other has")
     captions: int = Field(5, ge=1, le=9, description="true captions of each")
-    near: int = Field(2, ge=0, le=20, description="false captions of each that miss the truth by a word")
-    stated: int = Field(4, ge=0, le=10, description="true statements of each, and as many that miss it by a word")
+    near: int = Field(1, ge=0, le=20, description="false captions of each that miss the truth by a word")
+    stated: int = Field(5, ge=0, le=10, description="true statements of each, and as many that miss it by a word")
 
 
 class QuestionDataConfig(Facts):
