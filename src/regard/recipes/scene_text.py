@@ -55,7 +55,7 @@ class QuestionDataConfig(Facts):
         "questions",
         description="what is learned: to answer, to tell true from false, to point, or to find by a caption",
     )
-    scenes: int = Field(10_000, ge=1, description="scenes to learn from")
+    scenes: int = Field(20_000, ge=1, description="scenes to learn from")
     heldout: int = Field(500, ge=1, description="scenes to be measured on, with pairs of things that no other has")
     each: int = Field(6, ge=1, le=20, description="questions or statements of each scene; of phrases all")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad question of a folder: stop, or skip it")

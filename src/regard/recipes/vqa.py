@@ -31,7 +31,7 @@ def settings(given: Given) -> Run:
         task=PictureQuestionsConfig(),
         data=QuestionDataConfig(),
         training=TrainingConfig(
-            steps=3000,
+            steps=3000 if given.paths else 2000,
             batch_tokens=1024,
             accumulate=2 if given.paths else 4,  # of a batch all questions are of one length, and so of one kind
             optimizer="muon",
