@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from regard.cli.measure import is_data
 from regard.worlds.scene_captions import caption
 from regard.worlds.scenes import Scenes
 from tests.images.making import gradient, huge, saved
@@ -122,3 +123,17 @@ def test_training_stops_at_a_bad_picture_or_line_unless_told_otherwise(here, alb
         (tmp_path / "some.tsv").write_text("\n".join([*rest[:-1], f"{name}\ta thing", ""]))
         done = here("train", "captioner", album, tmp_path / "some.tsv", "-o", tmp_path / "run", *TINY)
         one_line(done, f"{album / name}: {said}", "data.on_error=skip")
+
+
+def test_a_folder_of_pictures_is_data_and_a_model_is_none(tmp_path):
+    """`regard evaluate MODEL photos/ captions.jsonl` scores one model, and not the photographs as another."""
+    for name, files in {
+        "photos": ["a.JPG"],
+        "glue": ["dev.tsv"],
+        "model": ["config.json", "card.png"],
+        "run": [],
+    }.items():
+        (tmp_path / name).mkdir()
+        for file in files:
+            (tmp_path / name / file).write_text("")
+    assert [name for name in ("photos", "glue", "model", "run") if is_data(tmp_path / name)] == ["photos", "glue"]

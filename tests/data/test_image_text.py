@@ -103,6 +103,19 @@ def test_the_first_text_is_drawn_as_often_as_all_others():
     assert np.mean(firsts) == pytest.approx(0.5, abs=0.03)
 
 
+def test_texts_written_as_near_misses_are_half_and_of_another_picture_only_a_whole_one_is_false():
+    """Text 1 of each picture says less than the others: it may be true of other pictures too."""
+    texts = [[[5 + p, 50], [51], [5 + p, 52], [5 + p, 53]] for p in range(40)]
+    told = PicturesWithTexts(regions(40), texts, [[[54], [55]]] * 40, alike=2)
+    found = [pair for epoch in range(60) for pair in told.pairs(PairingConfig(judged=1.0), (1, epoch))]
+    true = [told.texts[pair.picture].index(pair.text) for pair in found if pair.kind == TRUE]
+    assert [np.mean([one == at for one in true]) for at in range(4)] == pytest.approx([0.25] * 4, abs=0.04)
+    far = [pair.text[-1] for pair in found if pair.kind == FAR]
+    assert [np.mean([one == last for one in far]) for last in (50, 51, 52, 53)] == pytest.approx(
+        [0.5, 0, 0.25, 0.25], abs=0.05
+    )
+
+
 def test_a_text_with_the_same_words_as_an_own_one_is_not_called_false():
     """All say the same but one picture; its text alone is false of the others, and theirs of it."""
     texts = [[[5, 6]] for _ in range(9)] + [[[6, 7]]]

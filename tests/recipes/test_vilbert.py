@@ -18,6 +18,8 @@ from regard.running.image_text import Answerer, Matcher, Pointer
 from regard.running.scene_asking import asked_of, scenes_of, spoken
 from regard.running.scene_pictures import KINDS, scene_regions
 from regard.running.scene_scoring import score_asking, score_looking, score_retrieval
+from regard.running.scoring import score_folders
+from regard.text.word_pieces import WordPieces
 from regard.worlds.scene_captions import caption
 from regard.worlds.scene_words import ANSWERS
 
@@ -32,6 +34,7 @@ TINY = [
 SHORT = [
     "training.steps=3",
     "training.batch_tokens=400",
+    "training.accumulate=1",
     "training.evaluate_on=20",
     "training.warmup=1",
     "data.scenes=30",
@@ -69,7 +72,7 @@ def prepared(recipe: Recipe, given: Given, settings: list[str], folder: Path):
 def test_what_was_trained_ranks_pictures_and_texts(pretrained):
     matcher = regard.load(pretrained)
     assert type(matcher) is Matcher
-    assert matcher.model.config.seeing.classes == len(KINDS) == 64
+    assert matcher.model.config.seeing.classes == len(KINDS) == 8 * 8 * 2 * 3
     scenes = scenes_of("heldout", 5)
     pictures = [scene_regions(scene, matcher.model.config.seeing) for scene in scenes]
     texts = [spoken(caption(scene)) for scene in scenes]
@@ -126,6 +129,17 @@ def test_scores_are_those_of_held_out_scenes(pretrained):
     assert all(0 < one.mass < 1 and 0.15 < one.chance < 0.4 for one in looks)
 
 
+def test_regard_evaluate_scores_them_on_what_they_held_out(pretrained, asked):
+    found = score_folders([pretrained], [], [None], most=7)
+    assert found["pictures"] == 7
+    assert [(one["layer"], one["head"]) for one in found["by_head"]] == [(1, 1), (1, 2)]
+    mean = np.mean([one["on_thing"] for one in found["by_head"]])
+    assert found["attention_on_thing"] == pytest.approx(mean)
+    assert found["attention_times_chance"] == pytest.approx(mean / found["attention_by_chance"])
+    ask, folder = asked
+    assert score_folders([folder], [], [None]) == score_asking(regard.load(folder), ask, count=6, each=3)
+
+
 def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
     """With every weight on region 1, the words of the first thing have all of it and the others none."""
     matcher = regard.load(pretrained)
@@ -137,6 +151,18 @@ def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
     first, second = (np.mean([thing == number for thing in words]) for number in range(2))
     assert abs(first - second) > 1e-3
     assert score_looking(matcher, 8)[0].mass == pytest.approx(first, abs=1e-6)  # every word is one piece
+
+
+def test_for_every_near_miss_there_is_a_true_text_of_its_form(tmp_path):
+    """So that no text is known to be false by how it is written."""
+    ready = prepared(find("vilbert"), Given(), ["data.scenes=20", "data.heldout=4"], tmp_path)
+    told, begins = ready.task.data.training, WordPieces.kept(tmp_path).pieces_of("the there")
+    stated = lambda texts: sum(text[0] in begins for text in texts)  # noqa: E731
+    assert told.alike == 6
+    for true, near, scene in zip(told.texts, told.near, scenes_of("training", 20), strict=True):
+        assert len(near) == told.alike
+        assert stated(near) == stated(true[: told.alike]) == 5
+        assert true[0] == WordPieces.kept(tmp_path).pieces_of(spoken(caption(scene)))
 
 
 def test_cells_need_no_boxes(tmp_path):
@@ -206,6 +232,21 @@ def test_more_pretraining_begins_with_the_heads_too(pretrained, tmp_path):
     assert all(torch.equal(value, wanted[name]) for name, value in model.state_dict().items())
 
 
+def test_retrieval_is_learned_with_pretraining_and_without(pretrained, tmp_path):
+    """The same head on the same captions; scored together, as runs of other seeds are."""
+    for name, start in (("with", pretrained), ("without", None)):
+        notes = trained(
+            "vqa", Given(start=start), [*(SHORT if start else TINY + SHORT), "data.ask=captions"], tmp_path / name
+        )
+        assert notes[0] == "captions of 30 scenes, 6 held out"
+        assert notes[1].endswith("fresh: fits.weight, fits.bias" if start else "a ViLBERT that has seen pictures")
+        assert regard.load(tmp_path / name).kind == "vilbert-matcher"
+    found = score_folders([tmp_path / "with", tmp_path / "without"], [], [None], most=5)
+    one = [score_retrieval(regard.load(tmp_path / name), 5)["picture_for_text_r@1"] for name in ("with", "without")]
+    assert found["picture_for_text_r@1"] == pytest.approx(np.mean(one))
+    assert found["deviation"]["picture_for_text_r@1"] == pytest.approx(np.std(one, ddof=1))
+
+
 def test_what_cannot_be_begun_is_one_line(pretrained, tmp_path):
     settings = [*TINY, *SHORT, "model.seeing.patch=none", "model.seeing.features=7"]
     with pytest.raises(ConfigError, match=r"model.seeing.features=7: scenes are seen as pixels"):
@@ -231,13 +272,19 @@ def photos(tmp_path) -> list[Path]:
 
 
 def test_pictures_with_captions_are_seen_as_cells(photos, tmp_path):
-    settings = [*TINY, *SHORT[:4], "model.seeing.cells=2", "data.heldout=4"]
+    settings = [*TINY, *SHORT[:5], "model.seeing.cells=2", "data.heldout=4"]
     notes = trained("vilbert", Given(photos), settings, tmp_path / "run")
     assert "pictures to learn from" in notes[0]
     matcher = regard.load(tmp_path / "run")
     pictures = [matcher.see(photos[0] / f"{number}.png") for number in range(3)]
     assert [len(one.features) for one in pictures] == [5, 5, 5]
     assert len(matcher.rank_pictures("all red 0", pictures)) == 3
+    texts = [f"all {color} {number}" for number, color in enumerate(("red", "green", "blue"))]
+    scores = matcher.scores(texts, pictures)
+    found = score_folders([tmp_path / "run"], photos, [None], most=3)
+    assert found["pictures"] == 3
+    assert found["text_for_picture_r@1"] == pytest.approx(np.mean(scores.argmax(0) == np.arange(3)))
+    assert score_folders([tmp_path / "run"], [], [None])["pictures"] == 4  # those held out
 
 
 def test_regions_of_a_file_are_seen_as_they_are(photos, tmp_path):
@@ -246,7 +293,7 @@ def test_regions_of_a_file_are_seen_as_they_are(photos, tmp_path):
     facts = {"features": rng.random((80, 2, 7)), "boxes": boxes, "classes": rng.integers(0, 9, (80, 2))}
     names = [f"{number}.png" for number in range(80)]
     np.savez(tmp_path / "regions.npz", **facts, names=np.array(names))
-    settings = [*TINY[:-2], *SHORT[:4], "data.heldout=4", f"data.regions={tmp_path / 'regions.npz'}"]
+    settings = [*TINY[:-2], *SHORT[:5], "data.heldout=4", f"data.regions={tmp_path / 'regions.npz'}"]
     trained("vilbert", Given(photos), settings, tmp_path / "run")
     matcher = regard.load(tmp_path / "run")
     assert (matcher.model.config.seeing.features, matcher.model.config.seeing.classes) == (
@@ -286,7 +333,14 @@ def folder(tmp_path) -> Path:
 
 
 def test_questions_of_a_folder_are_learned(folder, tmp_path):
-    settings = [*TINY, "model.seeing.cells=2", "training.steps=80", "training.warmup=5", "training.learning_rate=0.01"]
+    settings = [
+        *TINY,
+        "model.seeing.cells=2",
+        "training.steps=80",
+        "training.accumulate=1",
+        "training.warmup=5",
+        "training.learning_rate=0.01",
+    ]
     notes = trained("vqa", Given([folder]), settings, tmp_path / "run")
     assert notes[0] == "12 questions about 6 pictures, 12 held out; 4 answers"
     runner = regard.load(tmp_path / "run")
@@ -295,6 +349,15 @@ def test_questions_of_a_folder_are_learned(folder, tmp_path):
         picture = folder / "test" / "images" / f"{number}.png"
         assert runner.run("what color is it?", picture).answer == color
         assert runner.run("is it red?", picture).answer == ("yes" if color == "red" else "no")
+    wanted = {"asked": 12, "accuracy": 1.0, "accuracy_what": 1.0, "accuracy_yes_no": 1.0}
+    assert (
+        score_folders([tmp_path / "run"], [], [None]) == score_folders([tmp_path / "run"], [folder], [None]) == wanted
+    )
+    rows = [["what color is it?", "red", 1], ["is it red?", "yes", 0], ["is it red?", "green", 0]]  # wrong; right; bad
+    (folder / "test" / "questions.json").write_text(json.dumps(rows))
+    found = score_folders([tmp_path / "run"], [], [None])
+    assert (found["accuracy_what"], found["accuracy_yes_no"], found["accuracy"]) == (0.0, 1.0, 0.5)
+    assert "unknown answer" in found["bad_lines"][0]
 
 
 def test_a_folder_that_cannot_be_learned_is_one_line(folder, pretrained, tmp_path):

@@ -14,9 +14,17 @@ from regard.data.masking import PieceTable
 from regard.data.regions import UNKNOWN, PictureRegions, Regions, geometry
 from regard.evaluation.evaluate import heldout_loss, measures
 from regard.models.symbols import ReaderSymbols
-from regard.models.vilbert import SeeingConfig, StreamConfig, ViLBERTPretraining, ViLBERTPretrainingConfig
+from regard.models.vilbert import (
+    SeeingConfig,
+    StreamConfig,
+    ViLBERTConfig,
+    ViLBERTMatcher,
+    ViLBERTMatcherConfig,
+    ViLBERTPretraining,
+    ViLBERTPretrainingConfig,
+)
 from regard.tasks import TASKS
-from regard.tasks.image_text import ImageText
+from regard.tasks.image_text import ImageText, Matching
 
 SIZE = 40
 TABLE = PieceTable(padding=0, unknown=1, begin=2, end=3, mask=4, going_on=np.zeros(SIZE, bool))
@@ -127,5 +135,19 @@ def test_without_kinds_it_is_measured_how_far_the_features_are_off():
     assert found["region_error"] > 0
 
 
+def test_pairs_alone_are_learned_by_a_model_that_only_matches():
+    """The same loss and shares as the whole lesson has where every pair is judged; no head for words is needed."""
+    whole, reader = task(judged=1.0), model()
+    pairs = Matching(whole.data)
+    facts = {name: getattr(reader.config, name) for name in ViLBERTConfig.model_fields}
+    matcher = ViLBERTMatcher(ViLBERTMatcherConfig(**facts))
+    matcher.load_state_dict({name: reader.state_dict()[name] for name in matcher.state_dict()})
+    batch = first_batch(pairs)
+    assert_close(pairs.loss(matcher, batch), whole.loss(reader, batch))
+    batches = list(pairs.heldout_batches(budget=300))
+    found, wanted = measures(matcher, pairs, 1.0, batches), measures(reader, whole, 1.0, batches)
+    assert found == {name: wanted[name] for name in ("fit_accuracy", "near_accuracy")}
+
+
 def test_the_task_is_known_by_its_name():
-    assert TASKS["image-text"] is ImageText
+    assert (TASKS["image-text"], TASKS["matching"]) == (ImageText, Matching)

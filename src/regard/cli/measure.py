@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app
+from regard.cli.pictures import ENDINGS
 from regard.errors import ConfigError
 from regard.printing import note, note_if_slow, print_json, show_scores
 
@@ -45,7 +46,8 @@ def evaluate(
     Classifiers: accuracy, F1, Matthews' or Pearson's and Spearman's correlation, confusions, the worst errors; DATA is
     a table or a folder of GLUE. Taggers: F1 of entities. BERT: hidden words, next sentences, and on the built-in
     stories what "it" means. Captioners: exact captions, BLEU-4, CIDEr, how much of the attention is on what is spoken
-    of.
+    of. ViLBERT: the right one of 100 pictures for a caption and the reverse, and the same of its attention; where it
+    answers, right answers by kind of question; DATA is pictures and captions, or a folder of easy-vqa.
 
     Several models (one recipe, other seeds), or the folder of a `regard train --seeds`, give mean and standard
     deviation.
@@ -71,7 +73,7 @@ def evaluate(
         raise ConfigError(f"--seeds {seeds} samples, --beam {beam} searches; give one")
     runtime.prepare()
     note_if_slow()
-    models = [path for path in data or [] if is_gguf(path) or (path.is_dir() and not _is_data(path))]
+    models = [path for path in data or [] if is_gguf(path) or (path.is_dir() and not is_data(path))]
     folders = [folder for one in (model, *models) for folder in _runs(one)]
     paths = [path for path in data or [] if path not in models]
     strategies = [_searching(beam)] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
@@ -91,10 +93,10 @@ def _runs(folder: Path) -> list[Path]:
     return sorted(folder.glob("seed-*"), key=lambda run: (len(run.name), run.name)) or [folder]
 
 
-def _is_data(folder: Path) -> bool:
-    """A folder of tables, such as those of GLUE, and no model's."""
-    tables = any(path.suffix in (".tsv", ".txt") for path in folder.iterdir())
-    return tables and not (folder / "config.json").is_file()
+def is_data(folder: Path) -> bool:
+    """A folder of tables, such as those of GLUE, or of pictures, and no model's."""
+    found = any(path.suffix.lower() in (".tsv", ".txt", *ENDINGS) for path in folder.iterdir())
+    return found and not (folder / "config.json").is_file()
 
 
 @app.command()

@@ -27,6 +27,11 @@ class Asked:
     answer: str
     picture: Path
 
+    @property
+    def kind(self) -> str:
+        """yes_no or what, told by the answer."""
+        return "yes_no" if self.answer in ("yes", "no") else "what"
+
 
 @dataclass(frozen=True)
 class AskedPictures:

@@ -78,13 +78,15 @@ class Paired:
 class PicturesWithTexts:
     """Pictures, of each the texts that are true of it, and, if there are any, near misses. Pieces without symbols.
 
-    Of the true texts the first, which is written as the near misses are, is drawn as often as all others together:
-    else a text would be known to be false by its form.
+    Of the true texts the first ones, which are written as the near misses are, are drawn as often as all others
+    together: else a text would be known to be false by its form. The very first says all of its picture, as those
+    behind the first ones do: such a text is false of other pictures, and what says less may be true of many.
     """
 
     regions: Regions
     texts: Sequence[Sequence[Pieces]]
     near: Sequence[Sequence[Pieces]] | None = None
+    alike: int = 1  # how many of the true texts are written as the near misses are
 
     def __post_init__(self) -> None:
         assert len(self.texts) == len(self.regions)
@@ -114,13 +116,14 @@ class PicturesWithTexts:
 
     def _drawn(self, picture: int, first: float, which: int) -> Pieces:
         texts = self.texts[picture]
-        return texts[0] if first < 0.5 or len(texts) == 1 else texts[1 + which % (len(texts) - 1)]
+        some = texts[: self.alike] if first < 0.5 or len(texts) <= self.alike else texts[self.alike :]
+        return some[which % len(some)]
 
     def _far(self, picture: int, first: float, which: int, shift: int) -> Paired:
-        """A text of another picture; one with the same words as one of its own may be true of it too."""
+        """A text that says all of another picture; one with the same words as one of its own may be true of it too."""
         for tried in range(len(self) - 1):
             other = (picture + 1 + (shift + tried) % (len(self) - 1)) % len(self)
-            text = self._drawn(other, first, which)
+            text = self.texts[other][0] if first < 0.5 else self._drawn(other, first, which)
             if tuple(sorted(text)) not in self._bags[picture]:
                 return Paired(picture, text, FAR)
         raise DataError(f"the texts of picture {picture} are those of all pictures; wanted some that tell them apart")

@@ -20,8 +20,6 @@ from regard.recipes.seeing import fitted, start_of
 from regard.tasks.picture_questions import PictureQuestions
 from regard.text.word_pieces import WordPieces
 
-YES_OR_NO = {"yes", "no"}
-
 
 def prepare_folder(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     """The questions of a folder in the layout of easy-vqa; its pictures are seen as cells."""
@@ -65,5 +63,5 @@ def asked_rows(asked: Sequence[Asked], config: ViLBERTAnswererConfig, tokenizer:
         tokenizer.padding,
         pictures=[numbers[one.picture] for one in asked],
         regions=Regions(grid(pixels, config.seeing.cells, config.seeing.patch) for pixels in pictures),
-        kinds=["yes_no" if one.answer in YES_OR_NO else "what" for one in asked],
+        kinds=[one.kind for one in asked],
     )

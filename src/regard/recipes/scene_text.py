@@ -1,6 +1,7 @@
 """The built-in scenes made ready for ViLBERT: pictures with their captions, questions, statements and phrases."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -13,13 +14,19 @@ from regard.data.masking import PieceTable
 from regard.data.picture_rows import PictureRows
 from regard.data.regions import Regions
 from regard.data.rows import RowData
-from regard.models.vilbert import ViLBERTAnswererConfig, ViLBERTConfig, ViLBERTPointerConfig, ViLBERTPretrainingConfig
+from regard.models.vilbert import (
+    ViLBERTAnswererConfig,
+    ViLBERTConfig,
+    ViLBERTMatcherConfig,
+    ViLBERTPointerConfig,
+    ViLBERTPretrainingConfig,
+)
 from regard.recipes.fine_tuning import words_of
 from regard.recipes.run import Given, Prepared, Run
 from regard.recipes.seeing import fitted, start_of, with_head
 from regard.running.scene_asking import TRUTHS, Asking, asked_of, scenes_of, spoken
 from regard.running.scene_pictures import KINDS, regions_of_scenes
-from regard.tasks.image_text import ImageText
+from regard.tasks.image_text import ImageText, Matching
 from regard.tasks.picture_questions import PictureQuestions, Pointing
 from regard.text.word_pieces import WordPieces
 from regard.worlds.scene_captions import captions, false_caption
@@ -37,14 +44,18 @@ class SceneDataConfig(Facts):
     scenes: int = Field(10_000, ge=2, description="scenes to learn from")
     heldout: int = Field(500, ge=2, description="scenes to be measured on, with pairs of things that no other has")
     captions: int = Field(5, ge=1, le=9, description="true captions of each")
-    near: int = Field(3, ge=0, le=20, description="false captions of each that miss the truth by a word")
+    near: int = Field(1, ge=0, le=20, description="false captions of each that miss the truth by a word")
+    stated: int = Field(5, ge=0, le=10, description="true statements of each, and as many that miss it by a word")
 
 
 class QuestionDataConfig(Facts):
     """What is asked, and of how many scenes, where no folder of questions is given."""
 
-    ask: Asking = Field("questions", description="what is learned: to answer, to tell true from false, or to point")
-    scenes: int = Field(10_000, ge=1, description="scenes to learn from")
+    ask: Asking | Literal["captions"] = Field(
+        "questions",
+        description="what is learned: to answer, to tell true from false, to point, or to find by a caption",
+    )
+    scenes: int = Field(20_000, ge=1, description="scenes to learn from")
     heldout: int = Field(500, ge=1, description="scenes to be measured on, with pairs of things that no other has")
     each: int = Field(6, ge=1, le=20, description="questions or statements of each scene; of phrases all")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad question of a folder: stop, or skip it")
@@ -59,16 +70,28 @@ def prepare_pairs(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     config = fitted(config, given, tokenizer)
     classes = 0 if config.seeing.cells else len(KINDS)
     config = config.model_copy(update={"seeing": config.seeing.model_copy(update={"classes": classes})})
-    training = _pictures(scenes_of("training", settings.scenes), settings, config, tokenizer)
-    heldout = _pictures(scenes_of("heldout", settings.heldout), settings, config, tokenizer)
-    data = ImageTextData(training, heldout, PieceTable.of(tokenizer), pairing, config.context)
+    data = _paired(settings, pairing, config, tokenizer)
     notes = [f"{settings.scenes:,} scenes to learn from, {settings.heldout:,} held out; {tokenizer.size:,} pieces"]
     return Prepared(ImageText(data), config, notes, start_of(given, config) if given.start else None)
+
+
+def prepare_matching(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
+    """The same captions and near misses, all to be judged and nothing hidden: what retrieval needs."""
+    settings: QuestionDataConfig = run.data  # type: ignore[assignment]
+    config = with_head(ViLBERTMatcherConfig, run.model)  # type: ignore[arg-type]
+    tokenizer = words_of(given, sample(), config.vocabulary, tokenizer_file)
+    config = fitted(config, given, tokenizer)
+    drawn = SceneDataConfig(scenes=settings.scenes, heldout=settings.heldout)
+    data = _paired(drawn, PairingConfig(judged=1), config, tokenizer)
+    notes = [f"captions of {settings.scenes:,} scenes, {settings.heldout:,} held out"]
+    return Prepared(Matching(data), config, notes, start_of(given, config))
 
 
 def prepare_questions(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     """Questions, statements or phrases of scenes."""
     settings: QuestionDataConfig = run.data  # type: ignore[assignment]
+    if settings.ask == "captions":
+        return prepare_matching(run, given, tokenizer_file)
     config: ViLBERTConfig = run.model  # type: ignore[assignment]
     tokenizer = words_of(given, sample(), config.vocabulary, tokenizer_file)
     config = fitted(_for(settings.ask, config), given, tokenizer)
@@ -100,9 +123,9 @@ def asked_rows(
     scenes: Sequence[Scene], settings: QuestionDataConfig, config: ViLBERTConfig, tokenizer: WordPieces
 ) -> PictureRows:
     """All that is asked of these scenes as rows."""
-    every = [
-        (picture, ask) for picture, scene in enumerate(scenes) for ask in asked_of(scene, settings.ask, settings.each)
-    ]
+    assert settings.ask != "captions", "these are pairs, and no rows"
+    wanted, each = settings.ask, settings.each
+    every = [(picture, ask) for picture, scene in enumerate(scenes) for ask in asked_of(scene, wanted, each)]
     encoded = tokenizer.encode_all([ask.text for _, ask in every], longest=config.context)
     return PictureRows(
         encoded,
@@ -114,13 +137,33 @@ def asked_rows(
     )
 
 
+def _paired(
+    settings: SceneDataConfig, pairing: PairingConfig, config: ViLBERTConfig, tokenizer: WordPieces
+) -> ImageTextData:
+    training = _pictures(scenes_of("training", settings.scenes), settings, config, tokenizer)
+    heldout = _pictures(scenes_of("heldout", settings.heldout), settings, config, tokenizer)
+    return ImageTextData(training, heldout, PieceTable.of(tokenizer), pairing, config.context)
+
+
 def _pictures(
     scenes: Sequence[Scene], settings: SceneDataConfig, config: ViLBERTConfig, tokenizer: WordPieces
 ) -> PicturesWithTexts:
     regions: Regions = regions_of_scenes(scenes, config.seeing)
-    true = _pieces(scenes, lambda scene: [spoken(one) for one in captions(scene, settings.captions)], tokenizer)
-    near = _pieces(scenes, lambda scene: [spoken(false_caption(scene, i)) for i in range(settings.near)], tokenizer)
-    return PicturesWithTexts(regions, true, near)
+    true = _pieces(scenes, partial(_true, settings=settings), tokenizer)
+    near = _pieces(scenes, partial(_near, settings=settings), tokenizer)
+    return PicturesWithTexts(regions, true, near, alike=max(1, settings.near) + settings.stated)
+
+
+def _true(scene: Scene, settings: SceneDataConfig) -> list[str]:
+    """For each near miss a text that is written alike and true; then the other captions."""
+    whole, *others = (spoken(one) for one in captions(scene, settings.captions))
+    stated = [one.text for one in statements(scene, 2 * settings.stated) if one.true]
+    return [whole] * max(1, settings.near) + stated + others
+
+
+def _near(scene: Scene, settings: SceneDataConfig) -> list[str]:
+    stated = [one.text for one in statements(scene, 2 * settings.stated) if not one.true]
+    return [spoken(false_caption(scene, index)) for index in range(settings.near)] + stated
 
 
 def _pieces(scenes: Sequence[Scene], say: Callable[[Scene], list[str]], tokenizer: WordPieces) -> list[list[list[int]]]:

@@ -19,7 +19,7 @@ SMALL: dict[str, Any] = {
     "context": 64,
     "text": StreamConfig(width=128, heads=4, layers=1, feed_forward=256),
     "regions": StreamConfig(width=128, heads=4, layers=1, feed_forward=256),
-    "meetings": 2,
+    "meetings": 3,
     "joint": 128,
     "seeing": SeeingConfig(patch=16, hidden=256),
     "dropout": 0.0,

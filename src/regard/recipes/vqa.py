@@ -3,6 +3,7 @@
     regard train vqa --from runs/vilbert -o runs/answers
     regard train vqa --from runs/vilbert -o runs/judge data.ask=statements
     regard train vqa --from runs/vilbert -o runs/pointer data.ask=phrases
+    regard train vqa --from runs/vilbert -o runs/finder data.ask=captions
     regard train vqa easy_vqa/data -o runs/easy
 
 A folder is as the package easy-vqa has it: answers.txt, train/ and test/, each with questions.json and images/. Its
@@ -30,14 +31,15 @@ def settings(given: Given) -> Run:
         task=PictureQuestionsConfig(),
         data=QuestionDataConfig(),
         training=TrainingConfig(
-            steps=2000,
-            batch_tokens=2048,
+            steps=3000 if given.paths else 2000,
+            batch_tokens=1024,
+            accumulate=2 if given.paths else 4,  # of a batch all questions are of one length, and so of one kind
             optimizer="muon",
             learning_rate=3e-3 if fresh else 1e-3,
             warmup=100,
             schedule="linear",
-            evaluate_every=500,
-            evaluate_on=3000,
+            evaluate_every=1000,
+            evaluate_on=10_000,
             checkpoint_every=500,
         ),
     )

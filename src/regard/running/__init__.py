@@ -29,6 +29,7 @@ RUNNERS: dict[str, Any] = {
     "tagging": Tagger,
     "captioning": Captioner,
     "image-text": Matcher,
+    "matching": Matcher,
     "picture-questions": Answerer,
     "pointing": Pointer,
 }

@@ -1,15 +1,17 @@
 """Scenes of the built-in world as a model sees them."""
 
 from collections.abc import Iterable
+from itertools import product
 
 from regard.data.regions import PictureRegions, Regions, boxed, grid
 from regard.errors import ConfigError
 from regard.models.vilbert import SeeingConfig
-from regard.worlds.scene_things import COLORS, SHAPES
+from regard.worlds.scene_things import COLORS, SHAPES, SIZES, TEXTURES
 from regard.worlds.scenes import Scene
 
-# The kinds of region, which a hidden one is guessed among.
-KINDS = {(color, shape): number for number, (color, shape) in enumerate((c, s) for c in COLORS for s in SHAPES)}
+# The kinds of region, which a hidden one is guessed among, and one that is seen told: all that can be said of a thing.
+Traits = tuple[str, str, str, str]
+KINDS: dict[Traits, int] = {traits: number for number, traits in enumerate(product(COLORS, SHAPES, SIZES, TEXTURES))}
 
 
 def scene_regions(scene: Scene, seeing: SeeingConfig) -> PictureRegions:
@@ -20,7 +22,7 @@ def scene_regions(scene: Scene, seeing: SeeingConfig) -> PictureRegions:
         )
     if seeing.cells:
         return grid(scene.pixels(), seeing.cells, seeing.patch)
-    kinds = [KINDS[thing.kind] for thing in scene.things]
+    kinds = [KINDS[thing.color, thing.shape, thing.size, thing.texture] for thing in scene.things]
     return boxed(scene.pixels(), [thing.box for thing in scene.things], seeing.patch, kinds)
 
 

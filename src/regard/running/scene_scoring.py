@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.regions import side_by_side
+from regard.data.regions import PictureRegions, side_by_side
 from regard.errors import InputError
 from regard.inspection.capture import watch
 from regard.metrics.retrieval import recalls
@@ -22,17 +22,22 @@ from regard.worlds.scene_words import ANSWERS
 from regard.worlds.scenes import Scene
 
 
-def score_retrieval(matcher: Matcher, count: int = 100) -> dict[str, float]:
+def score_retrieval(matcher: Matcher, count: int = 100) -> dict[str, Any]:
     """R@1, R@5 and R@10 among so many held-out scenes and their canonical captions, in both directions."""
     scenes = scenes_of("heldout", count)
     pictures = [scene_regions(scene, matcher.model.config.seeing) for scene in scenes]
-    scores = matcher.scores([spoken(caption(scene)) for scene in scenes], pictures)
-    found = {"pictures": float(count)}
+    return score_pairs(matcher, [spoken(caption(scene)) for scene in scenes], pictures)
+
+
+def score_pairs(matcher: Matcher, texts: Sequence[str], pictures: Sequence[PictureRegions]) -> dict[str, Any]:
+    """The same of any texts, each with its own picture."""
+    scores = matcher.scores(texts, pictures)
+    found: dict[str, Any] = {"pictures": len(pictures)}
     found |= {f"picture_for_text_{name}": value for name, value in recalls(scores).items()}
     return found | {f"text_for_picture_{name}": value for name, value in recalls(scores.T).items()}
 
 
-def score_asking(runner: Answerer | Pointer, ask: Asking, count: int = 300, each: int = 6) -> dict[str, float]:
+def score_asking(runner: Answerer | Pointer, ask: Asking, count: int = 300, each: int = 6) -> dict[str, Any]:
     """The share of right answers about so many held-out scenes, of all and by kind, and how many were asked."""
     asked, pictures = [], []
     for scene in scenes_of("heldout", count):
@@ -44,7 +49,7 @@ def score_asking(runner: Answerer | Pointer, ask: Asking, count: int = 300, each
     right: dict[str, list[bool]] = defaultdict(list)
     for one, said in zip(asked, logits, strict=True):
         right[one.kind].append(int(said.argmax()) == one.target)
-    return {"asked": float(len(asked)), **accuracies(right)}
+    return {"asked": len(asked), **accuracies(right)}
 
 
 def _check_head(runner: Any, ask: Asking) -> None:

@@ -23,8 +23,10 @@ from regard.running.caption_scoring import score_pictures
 from regard.running.captioner import Captioner
 from regard.running.classifier import Classifier
 from regard.running.filler import Filler
+from regard.running.image_text import Answerer, Matcher, Pointer
 from regard.running.label_scoring import score_labels, score_tags
 from regard.running.masked_scoring import score_masked
+from regard.running.picture_scoring import score_answers, score_matching
 from regard.running.tagger import Tagger
 from regard.running.test_sets import Item, data_of, placed, test_set, words_by_spaces
 from regard.running.text_scoring import score_text
@@ -37,6 +39,9 @@ SCORERS: dict[type, Callable[..., dict[str, Any]]] = {
     Filler: score_masked,
     Classifier: score_labels,
     Tagger: score_tags,
+    Matcher: score_matching,
+    Answerer: score_answers,
+    Pointer: score_answers,
 }
 CHUNK = 1024  # pairs in memory at a time
 LOGITS = 50_000_000  # numbers in memory at a time

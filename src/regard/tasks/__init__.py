@@ -2,7 +2,7 @@
 
 from regard.tasks.captioning import Captioning
 from regard.tasks.classification import Classification
-from regard.tasks.image_text import ImageText
+from regard.tasks.image_text import ImageText, Matching
 from regard.tasks.language_modeling import LanguageModeling
 from regard.tasks.masked_language import MaskedLanguage
 from regard.tasks.picture_questions import PictureQuestions, Pointing
@@ -17,6 +17,7 @@ TASKS = {
     "tagging": Tagging,
     "captioning": Captioning,
     "image-text": ImageText,
+    "matching": Matching,
     "picture-questions": PictureQuestions,
     "pointing": Pointing,
 }

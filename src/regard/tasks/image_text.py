@@ -2,7 +2,8 @@
 
 Works with any model that answers `model.read(ids, segments, regions, boxes)` with `.words` (B, T, D) and `.regions`
 (B, R, E), makes logits of words with `model.word_logits(words)` (N, V) and of regions with
-`model.region_logits(regions)` (N, C), or (N, F) their features, and judges pairs with `model.fit(read)` (B,).
+`model.region_logits(regions)` (N, C), or (N, F) their features, and judges pairs with `model.fit(read)` (B,). To learn
+pairs alone, for retrieval (4.1), the first and the last of these are enough.
 """
 
 import math
@@ -46,11 +47,7 @@ class ImageText:
     def loss(self, model: Any, batch: ImageTextBatch) -> Tensor:
         """For each pair the mean loss of words, that of regions and that of pairs to be judged, which count alike."""
         found = answers(model, batch)
-        judged = batch.kinds != HIDDEN
-        loss = found.fits.sum() * 0
-        if judged.any():
-            wanted = (batch.kinds[judged] == TRUE).to(found.fits)
-            loss = F.binary_cross_entropy_with_logits(found.fits[judged], wanted)
+        loss = _pair_loss(found.fits, batch.kinds)
         if len(batch.targets):
             loss = loss + F.cross_entropy(found.words, batch.targets)
         if len(batch.region_targets):
@@ -82,6 +79,25 @@ class ImageText:
         return measured | ({"near_accuracy": near.mean} if near.count else {})
 
 
+class Matching(ImageText):
+    """The same pairs, and nothing hidden (PairingConfig.judged=1): only whether the two belong together is learned."""
+
+    name = "matching"
+
+    def loss(self, model: Any, batch: ImageTextBatch) -> Tensor:
+        return batch.tokens * _pair_loss(fits(model, batch), batch.kinds)
+
+    @torch.no_grad()
+    def measures(self, model: Any, loss: float, batches: Iterable[ImageTextBatch], generate: Any) -> dict[str, float]:
+        """How often a pair is judged rightly, and how often a near miss is."""
+        pairs, near = _Share(), _Share()
+        for batch in batches:
+            right = (fits(model, batch) > 0) == (batch.kinds == TRUE)
+            pairs.add(right)
+            near.add(right[batch.kinds == NEAR])
+        return {"fit_accuracy": pairs.mean} | ({"near_accuracy": near.mean} if near.count else {})
+
+
 def _right_regions(found: Tensor, wanted: Tensor) -> Tensor:
     """(G,) whether the kind is the likeliest; of features, how far they are off."""
     return (found - wanted).square().mean(-1) if wanted.is_floating_point() else found.argmax(-1) == wanted
@@ -92,6 +108,20 @@ def answers(model: Any, batch: ImageTextBatch) -> Answers:
     words = read.words.flatten(0, 1)[batch.places]  # (M, D)
     regions = model.region_logits(read.regions).flatten(0, 1)[batch.region_places]  # (G, C)
     return Answers(model.word_logits(words), regions, model.fit(read))
+
+
+def fits(model: Any, batch: ImageTextBatch) -> Tensor:
+    """(B,) how well each text goes with its picture."""
+    found: Tensor = model.fit(model.read(batch.ids, batch.segments, batch.regions, batch.boxes))
+    return found
+
+
+def _pair_loss(fits: Tensor, kinds: Tensor) -> Tensor:
+    """The mean over the pairs that are judged; zero where none is."""
+    judged = kinds != HIDDEN
+    if not judged.any():
+        return fits.sum() * 0
+    return F.binary_cross_entropy_with_logits(fits[judged], (kinds[judged] == TRUE).to(fits))
 
 
 def _region_loss(found: Tensor, wanted: Tensor) -> Tensor:
