@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.layers.attention import MultiHeadAttention
+from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
 from regard.layers.linear import Linear
 from regard.layers.positions import LearnedPositions
@@ -106,7 +107,7 @@ class PatchEncoder(nn.Module):
         self.positions = LearnedPositions((side // cell) ** 2, width)
         self.blocks = nn.ModuleList(PatchBlock(width, heads, feed_forward, dropout) for _ in range(blocks))
         self.norm = nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.grid = Tap()
         start_positions(self.positions)
 
@@ -133,7 +134,7 @@ class PatchBlock(nn.Module):
         self.attention = MultiHeadAttention(width, heads)
         self.norm_feed_forward = nn.LayerNorm(width)
         self.feed_forward = FeedForward(width, feed_forward, "gelu")
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.cells = Tap()
 
     def forward(self, cells: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.config import Facts
 from regard.layers.attention import SelfAttention
+from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
 from regard.layers.image_encoder import patches
 from regard.layers.linear import Linear
@@ -48,7 +49,7 @@ class VisionTransformer(nn.Module):
         self.positions = LearnedPositions(1 + (side // cell) ** 2, width)
         self.blocks = nn.ModuleList(ViTBlock(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(width, config.epsilon)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         for table in (self.first, self.positions.table):
             nn.init.normal_(table, std=DEVIATION)  # on the meta device it does nothing
 
@@ -70,7 +71,7 @@ class ViTBlock(nn.Module):
         self.attention = SelfAttention(config.width, config.heads, causal=False, bias=config.bias)
         self.norm_feed_forward = nn.LayerNorm(config.width, config.epsilon)
         self.feed_forward = FeedForward(config.width, config.feed_forward, config.activation)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
     def forward(self, words: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ from regard.images.normalizing import recolor
 from regard.layers.attention import Additive, KeysValues, MultiHeadAttention, attend_written_out
 from regard.layers.beams import moved_sentences
 from regard.layers.cache import Cache
+from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.image_encoder import Convolution, ConvolutionEncoder, PatchEncoder
@@ -234,7 +235,7 @@ class LSTMDecoder(nn.Module):
         self.output_state = Linear(width, width)
         self.output_context = Linear(width, width, bias=False)
         self.output = Embedding(config.vocabulary, width, padding=padding)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.weights = Tap()
         self.states = Tap()
 
@@ -314,7 +315,7 @@ class TransformerDecoder(nn.Module):
         self.positions = SinusoidalPositions(64, config.width)
         self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     @property
     def looking(self) -> list[str]:
@@ -354,7 +355,7 @@ class DecoderBlock(nn.Module):
         self.memory_attention = MultiHeadAttention(config.width, config.heads)
         self.norm_feed_forward = nn.LayerNorm(config.width)
         self.feed_forward = FeedForward(config.width, config.feed_forward)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
     def forward(

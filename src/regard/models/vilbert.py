@@ -25,6 +25,7 @@ from regard.config import Facts
 from regard.errors import ConfigError, InputError
 from regard.layers import masks
 from regard.layers.attention import MultiHeadAttention, SelfAttention
+from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import ACTIVATIONS, FeedForward
 from regard.layers.initializing import level_normal
 from regard.layers.linear import Linear
@@ -211,7 +212,7 @@ class RegionEmbedding(nn.Module):
         self.features = Linear(seeing.hidden or seeing.numbers, width)
         self.boxes = Linear(BOX, width)
         self.norm = nn.LayerNorm(width, eps=config.epsilon)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.deep = seeing.hidden is not None
 
     def forward(self, features: Tensor, boxes: Tensor) -> Tensor:
@@ -229,7 +230,7 @@ class Block(nn.Module):
         self.norm_attention = nn.LayerNorm(stream.width, eps=config.epsilon)
         self.feed_forward = FeedForward(stream.width, stream.inner, ACTIVATION)
         self.norm_feed_forward = nn.LayerNorm(stream.width, eps=config.epsilon)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
     def forward(self, words: Tensor, mask: Tensor | None) -> Tensor:
@@ -264,7 +265,7 @@ class Look(nn.Module):
         self.norm_attention = nn.LayerNorm(stream.width, eps=config.epsilon)
         self.feed_forward = FeedForward(stream.width, stream.inner, ACTIVATION)
         self.norm_feed_forward = nn.LayerNorm(stream.width, eps=config.epsilon)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, words: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
         words = self.norm_attention(words + self.dropout(self.attention(words, memory, mask)))
@@ -341,7 +342,7 @@ class ViLBERTAnswerer(OnEncoder):
 
     def __init__(self, config: ViLBERTAnswererConfig) -> None:
         super().__init__(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.hidden = Linear(config.joint, config.joint)
         self.norm = nn.LayerNorm(config.joint, eps=config.epsilon)
         self.head = Linear(config.joint, len(config.labels))
