@@ -29,7 +29,7 @@ def note_if_slow() -> None:
     from regard import kernels
 
     reason = kernels.why_not()
-    if reason is not None:
+    if reason not in (None, kernels.NOT_WANTED):
         note(f"note: slower than it could be, on torch's kernels alone: {reason}")
 
 

@@ -1,5 +1,6 @@
 """The kernels are compiled once a machine; where they cannot be, there is a reason, and everything runs without."""
 
+import re
 import subprocess
 import sys
 
@@ -44,23 +45,39 @@ def test_they_can_be_left_out(tmp_path):
     assert run(tmp_path, REGARD_KERNELS="off")[0] == "False REGARD_KERNELS=off"
 
 
-def test_a_damaged_library_is_made_anew(tmp_path, monkeypatch):
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Where a library would be put, in a cache of its own."""
     if compiled.library() is None:
-        return
+        pytest.skip(f"no kernels on this machine: {compiled.why_not()}")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     path = compiled._place()
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"not a library")
+    path.parent.mkdir(mode=0o700)
     compiled._load.cache_clear()
-    try:
-        assert compiled.why_not() is None
-        assert compiled.library() is not None
-    finally:
-        compiled._load.cache_clear()
+    yield path
+    compiled._load.cache_clear()
 
 
-def test_every_function_is_described(tmp_path):
-    if compiled.library() is None:
-        return
-    for name in compiled.SIGNATURES:
-        assert getattr(compiled.library(), name).argtypes is not None
+def test_a_damaged_library_is_made_anew(place):
+    place.write_bytes(b"not a library")
+    place.chmod(0o700)
+    assert compiled.why_not() is None
+    assert compiled.library() is not None
+
+
+def test_what_others_may_write_is_not_loaded(place):
+    place.write_bytes(b"planted")
+    place.chmod(0o777)
+    assert compiled.library() is None
+    assert "is not this user's alone to write" in compiled.why_not()
+
+
+def test_a_relative_cache_is_none(place, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert compiled._place().is_absolute()
+
+
+def test_every_function_of_the_c_files_is_described():
+    sources = "".join(path.read_text() for path in compiled.SOURCES.glob("*.c"))
+    functions = set(re.findall(r"^(?:int|void) (\w+)\(", sources, flags=re.MULTILINE))
+    assert functions == set(compiled.SIGNATURES)

@@ -13,8 +13,12 @@ from torch.testing import assert_close
 from regard import kernels
 from regard.layers.attention import KeysValues, attend
 from regard.layers.cache import Cache
+from regard.layers.linear import Linear
+from regard.layers.quantized import QuantizedLinear
 
 pytestmark = pytest.mark.skipif(not kernels.here(), reason=f"no kernels on this machine: {kernels.why_not()}")
+
+needs_int8 = pytest.mark.skipif(not kernels.int8_here(), reason="the int8 kernel is written for AVX2")
 
 
 @pytest.fixture(autouse=True)
@@ -55,11 +59,10 @@ def test_a_large_matrix_and_leading_dimensions():
     assert_close(kernels.linear(turned, weight), F.linear(turned, weight), atol=1e-4, rtol=1e-5)
 
 
+@needs_int8
 @settings(deadline=None, max_examples=60)
 @given(words=st.integers(1, 70), rows=st.integers(1, 50), inner=st.integers(1, 2100), biased=st.booleans())
 def test_a_product_in_int8_is_that_of_the_rounded_matrix(words, rows, inner, biased):
-    if not kernels.int8_here():
-        return
     x, weight, bias = numbers(words, inner), numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
     matrix, scales = kernels.rounded(weight)
     exact = F.linear(x.double(), matrix[:, :inner].double() * scales[:, None], None if bias is None else bias.double())
@@ -71,6 +74,7 @@ def test_a_product_in_int8_is_that_of_the_rounded_matrix(words, rows, inner, bia
     assert torch.equal(found, alone), "a word's result depends on the words beside it"
 
 
+@needs_int8
 def test_sums_of_the_largest_numbers_do_not_overflow():
     inner = 16384
     matrix, scales = kernels.rounded(torch.ones(3, inner))
@@ -79,6 +83,7 @@ def test_sums_of_the_largest_numbers_do_not_overflow():
         assert_close(found, torch.full((words, 3), -7.0 * inner), rtol=1e-3, atol=0)
 
 
+@needs_int8
 @pytest.mark.parametrize("damage", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("words", [1, 5, 20])
 def test_damage_stays_visible_in_products(damage, words):
@@ -107,7 +112,7 @@ def test_attention_is_torchs(rows, shared, group, queries, keys, width, masked, 
     query = numbers(rows, queries, shared * group, width).transpose(1, 2)
     key, value = (numbers(rows, keys, shared, width, seed=seed).transpose(1, 2) for seed in (1, 2))
     mask = numbers(rows, 1, 1, keys, seed=3) > 0 if masked else None
-    origin = torch.randint(rows, (rows, keys), dtype=torch.int32) if moved else None
+    origin = (numbers(rows, keys, seed=4).abs() * 7).int() % rows if moved else None
     found = kernels.attend(query, key, value, mask, 0.3, origin)
     seen = KeysValues(key, value, origin).in_place
     wanted = F.scaled_dot_product_attention(query, seen.key, seen.value, mask, scale=0.3, enable_gqa=group > 1)
@@ -234,3 +239,63 @@ def test_losses_and_gradients_are_torchs(rows, words, smoothing):
     found = logits.detach().clone()
     assert_close(kernels.cross_entropy(found, targets, smoothing), wanted, atol=1e-5, rtol=1e-5)
     assert_close(found, gradient, atol=1e-6, rtol=1e-5)
+
+
+# ------------------------------------------------ what does not fit goes to torch, or stops
+
+
+def test_widths_that_do_not_fit_are_torchs_error():
+    layer = Linear(64, 4)
+    for width in (20, 256, 1024):
+        with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+            layer(torch.ones(20, width))
+        with pytest.raises(AssertionError, match=f"words of {width} numbers"):
+            kernels.linear(torch.ones(20, width), layer.weight)
+        with pytest.raises(AssertionError, match=f"words of {width} numbers"):
+            QuantizedLinear(layer)(torch.ones(20, width))
+
+
+def test_a_bias_may_lie_anywhere_but_has_its_length():
+    x, weight, every = numbers(20, 8), numbers(4, 8, seed=1), numbers(8, seed=2)
+    assert_close(kernels.linear(x, weight, every[::2]), F.linear(x, weight, every[::2]))
+    assert_close(kernels.linear(x, weight, every[:4].double()), F.linear(x, weight, every[:4]))
+    with pytest.raises(AssertionError, match="a bias of"):
+        kernels.linear(x, weight, every[:1])
+
+
+@needs_int8
+def test_words_of_other_kinds_are_made_floats():
+    x, matrix = numbers(20, 64), kernels.rounded(numbers(9, 64, seed=1))
+    assert_close(kernels.linear_int8(x.double(), *matrix), kernels.linear_int8(x, *matrix))
+    assert kernels.linear_int8(x.bfloat16(), *matrix).isfinite().all()
+
+
+def test_attention_leaves_to_torch_what_only_torch_does(monkeypatch):
+    """Keys that serve all rows, masks that are added, values of another width."""
+    monkeypatch.setattr(kernels, "attend", lambda *given: pytest.fail("not for the kernel"))
+    query, key = numbers(4, 2, 1, 8), numbers(4, 2, 9, 8, seed=1)
+    attend(query, key[:1], key[:1])
+    attend(query, key, key, numbers(4, 1, 1, 9))
+    attend(query, key, numbers(4, 2, 9, 5))
+
+
+def test_targets_of_any_whole_kind():
+    logits, targets = numbers(6, 30), torch.arange(6)
+    copy = logits.clone()
+    wanted = F.cross_entropy(logits, targets, reduction="none")
+    assert_close(kernels.cross_entropy(copy, targets.int()), wanted)
+
+
+def test_the_best_of_damaged_rows_are_torchs():
+    for place in (0, 20, 39):
+        logits = numbers(1, 40)
+        logits[0, place] = math.nan
+        assert kernels.top(logits, 3)[1][0, 0] == place
+    with pytest.raises(AssertionError, match="the 5 best of 3"):
+        kernels.top(numbers(2, 3), 5)
+
+
+def test_nothing_is_nothing():
+    assert kernels.linear(torch.zeros(0, 8), torch.ones(4, 8)).shape == (0, 4)
+    assert kernels.top(torch.zeros(0, 8), 2)[0].shape == (0, 2)
+    assert kernels.activate(torch.zeros(0, 3), "gelu").shape == (0, 3)

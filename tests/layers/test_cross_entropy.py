@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from regard import kernels
 from regard.layers.cross_entropy import IGNORED, cross_entropy, cross_entropy_of, cross_entropy_written_out
 
 CHUNK = "regard.layers.cross_entropy.CHUNK"
@@ -167,3 +168,17 @@ def test_given_logits_have_torchs_loss_and_gradient(smoothing):
     (found / 3).backward()
     assert_close(found, wanted)
     assert_close(copy.grad, gradient, atol=1e-6, rtol=1e-4)
+
+
+def test_given_logits_that_are_needed_again_are_missed():
+    """Torch says so where the way back needs logits that the loss has used up."""
+    if not kernels.here():
+        pytest.skip(f"no kernels on this machine: {kernels.why_not()}")
+    logits = torch.randn(9, 40, requires_grad=True).exp()  # whose gradient needs what exp gave
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        cross_entropy_of(logits, torch.randint(40, (9,))).backward()
+    leaf = torch.randn(9, 40, requires_grad=True)
+    before = leaf.detach().clone()
+    cross_entropy_of(leaf, torch.randint(40, (9,))).backward()
+    assert torch.equal(leaf, before)
+    assert cross_entropy_of(torch.zeros(0, 5, requires_grad=True) * 1, torch.zeros(0, dtype=torch.long)) == 0

@@ -50,3 +50,4 @@ def test_without_training_and_without_a_share_nothing_happens():
     words = torch.ones(3, 4)
     assert torch.equal(Dropout(0.5).eval()(words), words)
     assert torch.equal(Dropout(0.0)(words), words)
+    assert not Dropout(1.0)(words).any()

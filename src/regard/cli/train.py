@@ -7,7 +7,7 @@ import typer
 
 from regard.cli.app import AsJson, app, split
 from regard.errors import ConfigError
-from regard.printing import note, print_json, show_scores
+from regard.printing import note, note_if_slow, print_json, show_scores
 
 if TYPE_CHECKING:
     from regard.recipes.run import Given, Recipe
@@ -89,6 +89,7 @@ def train(
     found, given = recipes.find(recipe), Given(paths, start)
     target = folder or Path("runs") / recipe
     runtime.prepare()
+    note_if_slow()
     if seeds is None:
         last = _train(found, given, assignments, target)
         result: dict[str, Any] = {"folder": str(target), "step": last.step, "heldout": last.heldout}

@@ -11,6 +11,7 @@ from torch import Tensor
 from regard import kernels
 
 PIECE = 1024  # words of a piece that stays in the processor's cache
+FEW = 64  # so many are best found by our own kernel
 CHUNK = 128  # words of which only the best is looked at first
 
 
@@ -38,7 +39,7 @@ def likeliest(logits: Tensor) -> Tensor:
 
 def top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """`logits.topk(count)`: the best stand in the chunks with the highest maxima."""
-    if _for_kernels(logits):
+    if count <= FEW and _for_kernels(logits):
         return kernels.top(logits, count)
     words = logits.shape[-1]
     if words < 4 * CHUNK * count or words % CHUNK:

@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.kernels.compiled import library, why_not
+from regard.kernels.compiled import NOT_WANTED, library, why_not
 
 __all__ = [
+    "NOT_WANTED",
     "activate",
     "activation_gradient",
     "attend",
@@ -37,6 +38,7 @@ __all__ = [
 DEEPEST = 64  # int8 rows are filled up with zeros to a multiple of this
 WEIGHT = 127  # levels of a weight each way
 ACTIVATIONS = {"gelu": 0, "gelu_tanh": 1, "swish": 2}  # as activations.c has them
+PLAIN = (Tensor, torch.nn.Parameter)  # others may have no numbers in memory
 _wanted = True
 
 
@@ -64,9 +66,9 @@ def left_out() -> Iterator[None]:
 
 def takes(*tensors: Tensor) -> bool:
     """The tensors are such as the kernels take, and nobody traces what is done."""
-    if not _wanted or torch.compiler.is_compiling() or not here():
+    if not _wanted or torch.compiler.is_compiling() or torch.jit.is_tracing() or not here():
         return False
-    return all(tensor.is_cpu and tensor.dtype is torch.float32 for tensor in tensors)
+    return all(type(tensor) in PLAIN and tensor.is_cpu and tensor.dtype is torch.float32 for tensor in tensors)
 
 
 def fits(*tensors: Tensor) -> bool:
@@ -74,12 +76,12 @@ def fits(*tensors: Tensor) -> bool:
     return not torch.is_grad_enabled() and takes(*tensors)
 
 
-def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None, out: Tensor | None = None) -> Tensor:
-    """`F.linear(words, weight, bias)`; into `out`, which is contiguous, where it is given."""
-    words, weight = words.contiguous(), weight.contiguous()
-    if out is None:
-        out = words.new_empty(*words.shape[:-1], len(weight))
+def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`F.linear(words, weight, bias)`."""
+    words, weight, bias = words.contiguous(), weight.contiguous(), _bias(bias, len(weight))
+    out = words.new_empty(*words.shape[:-1], len(weight))
     inner = weight.shape[1]
+    assert words.shape[-1] == inner, f"words of {words.shape[-1]} numbers, a matrix of {inner}"
     _check(
         _library().linear(
             words.data_ptr(),
@@ -107,6 +109,8 @@ def rounded(weight: Tensor) -> tuple[Tensor, Tensor]:
 def linear_int8(words: Tensor, weight: Tensor, scales: Tensor, bias: Tensor | None = None) -> Tensor:
     """`F.linear` with a matrix that `rounded` made."""
     missing = weight.shape[1] - words.shape[-1]
+    assert 0 <= missing < DEEPEST, f"words of {words.shape[-1]} numbers, a matrix of {weight.shape[1]}"
+    words, bias = words.float(), _bias(bias, len(weight))
     words = torch.nn.functional.pad(words, (0, missing)) if missing else words.contiguous()
     out = words.new_empty(*words.shape[:-1], len(weight))
     inner = weight.shape[1]
@@ -200,7 +204,7 @@ def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Te
 
     The logits become the gradient by them, in place. A target below 0 is no lesson.
     """
-    losses = logits.new_empty(len(logits))
+    losses, targets = logits.new_empty(len(logits)), targets.long().contiguous()
     _library().cross_entropy(
         logits.data_ptr(), *logits.shape, targets.data_ptr(), smoothing, losses.data_ptr(), torch.get_num_threads()
     )
@@ -220,6 +224,7 @@ def dropout(words: Tensor, share: float, chance: tuple[int, int]) -> Tensor:
 
 def top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """`logits.topk(count)` of (B, V); of equal ones the first."""
+    assert count <= logits.shape[1], f"the {count} best of {logits.shape[1]}"
     best = logits.new_empty(len(logits), count)
     places = best.new_empty(best.shape, dtype=torch.long)
     _library().top(
@@ -232,6 +237,13 @@ def top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
         torch.get_num_threads(),
     )
     return best, places
+
+
+def _bias(bias: Tensor | None, rows: int) -> Tensor | None:
+    if bias is None:
+        return None
+    assert bias.shape == (rows,), f"a bias of {tuple(bias.shape)}, wanted ({rows},)"
+    return bias.float().contiguous()
 
 
 def _library() -> Any:

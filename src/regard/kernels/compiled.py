@@ -8,6 +8,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -17,7 +18,8 @@ from pathlib import Path
 import torch
 
 SOURCES = Path(__file__).parent
-FLAGS = ["-O3", "-march=native", "-fno-math-errno", "-fopenmp", "-fPIC", "-shared"]
+FLAGS = ["-O3", "-march=native", "-fno-math-errno", "-fno-strict-aliasing", "-fopenmp", "-fPIC", "-shared"]
+NOT_WANTED = "REGARD_KERNELS=off"
 NUMBER, POINTER, FLOAT, COUNT = ctypes.c_long, ctypes.c_void_p, ctypes.c_float, ctypes.c_int
 # function -> (what it returns, what it takes), as the C files have it
 SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
@@ -47,44 +49,59 @@ def why_not() -> str | None:
 @cache
 def _load() -> tuple[ctypes.CDLL | None, str | None]:
     if os.environ.get("REGARD_KERNELS", "").lower() in ("off", "0", "no"):
-        return None, "REGARD_KERNELS=off"
+        return None, NOT_WANTED
     if platform.system() != "Linux":  # elsewhere torch's threads and the compiler's are of different kinds
         return None, f"the kernels are written for Linux, this is {platform.system()}"
+    if platform.machine() == "x86_64" and "avx2" not in _processor():
+        return None, "this processor has no AVX2"
     try:
         path = _place()
-        found = _opened(path)
-        if found is None:
+        if not path.exists():
             _compile(path)
-            found = ctypes.CDLL(str(path))
-    except (OSError, subprocess.SubprocessError) as error:
+        _check_owner(path)
+        try:
+            return _opened(path), None
+        except (OSError, AttributeError):  # cut short, or not ours: made anew
+            _compile(path)
+            return _opened(path), None
+    except (OSError, RuntimeError, AttributeError, ValueError, subprocess.SubprocessError) as error:
         return None, _reason(error)
+
+
+def _check_owner(path: Path) -> None:
+    """Nobody but this user can have written the library."""
+    for place in (path.parent, path):
+        found = place.stat()
+        if found.st_uid != os.getuid() or found.st_mode & 0o022:
+            raise PermissionError(
+                f"{place} is not this user's alone to write, so it is not loaded; mend owner and mode"
+            )
+
+
+def _opened(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
     for name, (result, arguments) in SIGNATURES.items():
-        function = getattr(found, name)
+        function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
-    return found, None
-
-
-def _opened(path: Path) -> ctypes.CDLL | None:
-    """The library, if it lies there and is whole: one that was cut short is made anew."""
-    try:
-        return ctypes.CDLL(str(path))
-    except OSError:
-        return None
+    return library
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, subprocess.CalledProcessError):
         said = (error.stderr or "").strip().splitlines()
-        return f"the C compiler failed: {said[0] if said else f'exit code {error.returncode}'}"
+        wrong = [line for line in said if "error" in line] or said or [f"exit code {error.returncode}"]
+        return f"the C compiler failed: {wrong[0]}"
     return " ".join(str(error).split())
 
 
 def _place() -> Path:
     """Where the library of these sources, this processor and this torch lies."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    root = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not root.is_absolute():
+        root = Path.home() / ".cache"
     content = b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]")))
     made_for = f"{platform.machine()} {_processor()} {torch.__version__} {FLAGS}".encode()
-    return Path(root) / "regard" / f"kernels-{hashlib.sha256(content + made_for).hexdigest()[:16]}.so"
+    return root / "regard" / f"kernels-{hashlib.sha256(content + made_for).hexdigest()[:16]}.so"
 
 
 def _processor() -> str:
@@ -98,18 +115,20 @@ def _processor() -> str:
 
 def _compile(path: Path) -> None:
     """Compile into a temporary file beside it, then rename: two processes may do it at once."""
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        raise FileNotFoundError("there is no C compiler (cc, gcc or clang) here")
+    # gcc first: its threads are torch's own, those of clang come beside them.
+    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+    if not compiler:
+        raise FileNotFoundError("there is no C compiler (gcc, cc or clang) here")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made = Path(folder) / path.name
         sources = sorted(str(source) for source in SOURCES.glob("*.c"))
         subprocess.run(
-            [compiler, *FLAGS, "-o", str(made), *sources, "-lm"],
+            [*shlex.split(compiler), *FLAGS, "-o", str(made), *sources, "-lm"],
             check=True,
             capture_output=True,
             text=True,
             timeout=120,
         )
+        made.chmod(0o700)
         made.rename(path)

@@ -17,7 +17,7 @@
 #define FEW 8   // words up to which none is turned
 #define AT_ONCE 12 // rows of W that are multiplied at once
 
-#ifdef __AVX512BW__
+#ifdef AVX512
 typedef __m512i wide;
 INLINE wide load_wide(const void *from) { return _mm512_loadu_si512(from); }
 INLINE void store_wide(void *to, wide numbers) { _mm512_storeu_si512(to, numbers); }
@@ -109,9 +109,9 @@ static ALONE void add_products(const int16_t *near, const int16_t *words, long l
 int linear_int8(const float *x, const int8_t *weight, const float *scales, const float *bias, float *out, long words,
                 long n, long k, float most, int threads) {
     long padded = words <= FEW ? words : (words + LANES - 1) / LANES * LANES;
-    int16_t *rounded = aligned_alloc(64, words * k * sizeof(int16_t));
-    int16_t *turned = aligned_alloc(64, padded * k * sizeof(int16_t));
-    int32_t *every_sum = aligned_alloc(64, (threads * AT_ONCE * padded * sizeof(int32_t) + 63) / 64 * 64);
+    int16_t *rounded = room_for(words * k * sizeof(int16_t));
+    int16_t *turned = room_for(padded * k * sizeof(int16_t));
+    int32_t *every_sum = room_for(threads * AT_ONCE * padded * sizeof(int32_t));
     float *levels = calloc(padded, sizeof(float));
     int short_of_memory = !rounded || !turned || !every_sum || !levels;
 #pragma omp parallel num_threads(threads) if (!short_of_memory)

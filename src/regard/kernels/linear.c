@@ -79,8 +79,8 @@ int linear(const float *x, const float *weight, const float *bias, float *out, l
     long padded = (words + LANES - 1) / LANES * LANES;
     // Results are turned back several groups of rows at a time, so that whole lines of memory are written.
     long block = (n < MANY_ROWS ? 1 : GROUPS) * ROWS;
-    float *turned = aligned_alloc(64, padded * k * sizeof(float));
-    float *every_sum = aligned_alloc(64, threads * block * padded * sizeof(float));
+    float *turned = room_for(padded * k * sizeof(float));
+    float *every_sum = room_for(threads * block * padded * sizeof(float));
     int short_of_memory = !turned || !every_sum;
 #pragma omp parallel num_threads(threads) if (!short_of_memory)
     if (!short_of_memory) {

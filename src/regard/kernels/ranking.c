@@ -2,7 +2,7 @@
 #include "vectors.h"
 #include <math.h>
 
-// log Σ e^logit of each row. NaN where a logit is NaN; infinite where one is.
+// log Σ e^logit of each row; NaN where a logit is NaN or +inf.
 void log_totals(const float *logits, long rows, long words, long stride, float *totals, int threads) {
 #pragma omp parallel for num_threads(threads)
     for (long row = 0; row < rows; row++) {
@@ -12,14 +12,21 @@ void log_totals(const float *logits, long rows, long words, long stride, float *
         for (; w + LANES <= words; w += LANES) best = larger(load(at + w), best);
         float top = largest_of(best), rest = 0;
         for (long i = w; i < words; i++) top = at[i] > top ? at[i] : top;
-        float base = isfinite(top) ? top : 0;
+        float base = isfinite(top) ? top : 0; // of -inf alone the sum is 0, its log -inf
         for (w = 0; w + LANES <= words; w += LANES) sum += exponential(load(at + w) - base);
         for (; w < words; w++) rest += expf(at[w] - base);
-        totals[row] = base + logf(sum_of(sum) + rest);
+        float total = sum_of(sum) + rest;
+        totals[row] = base + logf(total);
     }
 }
 
-// The `count` best of each row, best first, and where they stand; of equal ones the first. There are at least `count`.
+INLINE int above(float one, float other) { return other == other && !(one <= other); } // NaN is above all numbers
+INLINE int none_above(vec numbers, float other) {
+    return other != other || whole_sum_of(numbers <= all(other)) == -LANES;
+}
+
+// The `count` best of each row, best first, and where they stand; of equal ones the first; NaN above all, as torch has
+// it. There are at least `count`. For few: each that comes in moves the others.
 void top(const float *logits, long rows, long words, long stride, long count, float *best, int64_t *places,
          int threads) {
 #pragma omp parallel for num_threads(threads)
@@ -30,11 +37,11 @@ void top(const float *logits, long rows, long words, long stride, long count, fl
         long have = 0;
         for (long start = 0; start < words; start += LANES) {
             long stop = smaller(start + LANES, words);
-            if (have == count && start + LANES <= words && largest_of(load(at + start)) <= found[count - 1]) continue;
+            if (have == count && start + LANES <= words && none_above(load(at + start), found[count - 1])) continue;
             for (long w = start; w < stop; w++) {
-                if (have == count && !(at[w] > found[count - 1])) continue;
+                if (have == count && !above(at[w], found[count - 1])) continue;
                 long place = have < count ? have++ : count - 1;
-                for (; place > 0 && at[w] > found[place - 1]; place--) {
+                for (; place > 0 && above(at[w], found[place - 1]); place--) {
                     found[place] = found[place - 1];
                     where[place] = where[place - 1];
                 }

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __AVX512F__
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+#define AVX512
 #define LANES 16 // numbers in a vector
 #define ROWS 12  // rows of a matrix that are multiplied at once: ROWS × 2 sums fill the registers
 #else
@@ -21,6 +22,12 @@
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef float four __attribute__((vector_size(16), aligned(4)));
+typedef int32_t four_places __attribute__((vector_size(16)));
+#ifdef __clang__
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (four_places){__VA_ARGS__})
+#endif
 
 INLINE vec load(const float *from) { return *(const vec *)from; }
 INLINE void store(float *to, vec numbers) { *(vec *)to = numbers; }
@@ -28,30 +35,19 @@ INLINE vec all(float number) { return number - (vec){}; }
 INLINE vec choose(ints which, vec yes, vec no) { return (vec)(((ints)yes & which) | ((ints)no & ~which)); }
 INLINE vec larger(vec one, vec other) { return choose(one > other, one, other); }
 INLINE long smaller(long one, long other) { return one < other ? one : other; }
+INLINE void *room_for(long bytes) { return aligned_alloc(64, (bytes + 63) / 64 * 64); }
 
-// A vector folded in halves until one number is left.
-#define HALF8(v) __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)
-#define REST8(v) __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15)
-#define HALF4(v) __builtin_shufflevector(v, v, 0, 1, 2, 3)
-#define REST4(v) __builtin_shufflevector(v, v, 4, 5, 6, 7)
-#if LANES == 16
-#define FOLD8(v, join) join(HALF8(v), REST8(v))
-#else
-#define FOLD8(v, join) (v)
-#endif
-#define PLUS(one, other) ((one) + (other))
-
-INLINE float sum_of(vec numbers) {
-    __auto_type eight = FOLD8(numbers, PLUS);
-    __auto_type four = HALF4(eight) + REST4(eight);
-    return (four[0] + four[2]) + (four[1] + four[3]);
-}
-
-INLINE int32_t whole_sum_of(ints numbers) {
-    __auto_type eight = FOLD8(numbers, PLUS);
-    __auto_type four = HALF4(eight) + REST4(eight);
-    return (four[0] + four[2]) + (four[1] + four[3]);
-}
+// The sum across a vector, folded in halves.
+#define SUM_OF(name, type, number)                                                                            \
+    INLINE number name(type all_of_them) {                                                                             \
+        number parts[LANES];                                                                                           \
+        memcpy(parts, &all_of_them, sizeof parts);                                                                     \
+        UNROLL for (int half = LANES / 2; half; half /= 2)                                                             \
+            UNROLL for (int i = 0; i < half; i++) parts[i] += parts[i + half];                                         \
+        return parts[0];                                                                                               \
+    }
+SUM_OF(sum_of, vec, float)
+SUM_OF(whole_sum_of, ints, int32_t)
 
 INLINE float largest_of(vec numbers) {
     float best = numbers[0];
@@ -88,13 +84,13 @@ static inline void transpose(const float *from, long from_stride, float *to, lon
             const float *at = from + r * from_stride + c;
             four a = *(const four *)at, b = *(const four *)(at + from_stride);
             four d = *(const four *)(at + 2 * from_stride), e = *(const four *)(at + 3 * from_stride);
-            four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-            four de = __builtin_shufflevector(d, e, 0, 4, 1, 5), de2 = __builtin_shufflevector(d, e, 2, 6, 3, 7);
+            four ab = SHUFFLE(a, b, 0, 4, 1, 5), ab2 = SHUFFLE(a, b, 2, 6, 3, 7);
+            four de = SHUFFLE(d, e, 0, 4, 1, 5), de2 = SHUFFLE(d, e, 2, 6, 3, 7);
             float *there = to + c * to_stride + r;
-            *(four *)there = __builtin_shufflevector(ab, de, 0, 1, 4, 5);
-            *(four *)(there + to_stride) = __builtin_shufflevector(ab, de, 2, 3, 6, 7);
-            *(four *)(there + 2 * to_stride) = __builtin_shufflevector(ab2, de2, 0, 1, 4, 5);
-            *(four *)(there + 3 * to_stride) = __builtin_shufflevector(ab2, de2, 2, 3, 6, 7);
+            *(four *)there = SHUFFLE(ab, de, 0, 1, 4, 5);
+            *(four *)(there + to_stride) = SHUFFLE(ab, de, 2, 3, 6, 7);
+            *(four *)(there + 2 * to_stride) = SHUFFLE(ab2, de2, 0, 1, 4, 5);
+            *(four *)(there + 3 * to_stride) = SHUFFLE(ab2, de2, 2, 3, 6, 7);
         }
         for (; c < columns; c++)
             for (int i = 0; i < 4; i++) to[c * to_stride + r + i] = from[(r + i) * from_stride + c];

@@ -125,7 +125,7 @@ def attend(
     """
     watched = tap is not None and tap.watched
     queries, few = query.shape[-2], query.shape[-2] <= FEW and not (causal and query.shape[-2] > 1)
-    if few and not watched and similarity.fused and _for_kernel(query, key, value, mask):
+    if few and not watched and similarity.fused and _for_kernel(query, key, value, mask, origin):
         return kernels.attend(query, key, value, mask, similarity.scale(query.shape[-1]), origin)
     key, value, _ = KeysValues(key, value, origin).in_place
     if watched or not similarity.fused:
@@ -145,12 +145,20 @@ def attend(
     )
 
 
-def _for_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+def _for_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, origin: Tensor | None) -> bool:
     """Our own kernel takes these: the numbers of a head stand together, and a mask is one for all of a row."""
     if query.dim() != 4 or not kernels.fits(query, key, value):
         return False
-    together = all(part.stride(-1) == 1 for part in (query, key, value))
-    return together and (mask is None or (mask.dim() == 4 and mask.shape[1:] == (1, 1, key.shape[2])))
+    if key.shape != value.shape or (origin is None and len(key) != len(query)):
+        return False
+    if mask is not None and (mask.dtype is not torch.bool or mask.shape not in _masks(query, key)):
+        return False
+    return all(part.stride(-1) == 1 for part in (query, key, value))
+
+
+def _masks(query: Tensor, key: Tensor) -> list[tuple[int, ...]]:
+    """The shapes of masks that are one for all of a row."""
+    return [(rows, 1, 1, key.shape[2]) for rows in (1, len(query))]
 
 
 def attend_written_out(

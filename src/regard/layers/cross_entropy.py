@@ -31,7 +31,7 @@ def cross_entropy_written_out(words: Tensor, table: Tensor, targets: Tensor) -> 
 
 def cross_entropy_of(logits: Tensor, targets: Tensor, *, smoothing: float = 0.0) -> Tensor:
     """The same for given logits (N, V), with label smoothing. They are used up: their memory becomes the gradient."""
-    if kernels.takes(logits) and logits.is_contiguous():
+    if len(logits) and logits.is_contiguous() and not logits.is_leaf and kernels.takes(logits):
         return _OfLogits.apply(logits, targets, smoothing)
     return F.cross_entropy(logits, targets, ignore_index=IGNORED, label_smoothing=smoothing, reduction="sum")
 
@@ -41,6 +41,7 @@ class _OfLogits(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
         gradient = logits.detach()
         losses = losses_and_gradients(gradient, targets, smoothing)
+        torch.autograd.graph.increment_version(logits)  # whoever needs them as they were is told
         ctx.save_for_backward(gradient)
         return losses.sum()
 

@@ -13,7 +13,7 @@ from regard.layers.linear import Linear
 
 
 class Activation:
-    """A function of each number; with our own kernel, where it has it, some times as fast, both ways."""
+    """A function of each number; by our own kernel where it is to be had, both ways."""
 
     def __init__(self, name: str, plain: Callable[[Tensor], Tensor]) -> None:
         self.name, self.plain = name, plain

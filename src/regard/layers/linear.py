@@ -17,10 +17,10 @@ def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`F.linear`; without gradients and with few rows in the way that BLAS does fastest on a CPU.
 
     One row: in parts, since a product of a matrix and a vector is done by one thread, but several of them by all: 22 to
-    28 instead of 15 to 18 GB/s of weights on two cores. Some rows: by our own kernel, twice as fast at 16 to 64; or,
-    where it is not to be had, as (W xᵀ)ᵀ, 15 to 50 % faster.
+    28 instead of 15 to 18 GB/s of weights on two cores. Some rows: by our own kernel (benchmarks/bench_kernels.py);
+    or, where it is not to be had, as (W xᵀ)ᵀ, 15 to 50 % faster.
     """
-    if torch.is_grad_enabled() or not words.is_cpu:
+    if torch.is_grad_enabled() or not words.is_cpu or words.shape[-1] != weight.shape[1]:  # the last is torch's error
         return F.linear(words, weight, bias)
     rows = words.numel() // weight.shape[1]
     if rows == 1:
@@ -36,7 +36,8 @@ def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def is_worth(words: Tensor, weight: Tensor) -> bool:
     """Our own kernel is to be had for this product, and the fastest."""
-    return words.numel() // weight.shape[1] in WORTH and kernels.fits(words, weight)
+    fit = words.shape[-1] == weight.shape[1]  # where it is not, torch says so
+    return fit and words.numel() // weight.shape[1] in WORTH and kernels.fits(words, weight)
 
 
 def in_parts(word: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

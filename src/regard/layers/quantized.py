@@ -27,9 +27,11 @@ class Rounded:
 
     def __init__(self, weight: Tensor) -> None:
         self._weight, self._scales = kernels.rounded(weight)
+        self._width = weight.shape[1]
 
     def __call__(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
         """(…, N) of words (…, D); no gradient comes back."""
+        assert words.shape[-1] == self._width, f"words of {words.shape[-1]} numbers, wanted {self._width}"
         return kernels.linear_int8(words.detach(), self._weight, self._scales, bias)
 
 
