@@ -37,14 +37,21 @@ INLINE vec larger(vec one, vec other) { return choose(one > other, one, other); 
 INLINE long smaller(long one, long other) { return one < other ? one : other; }
 INLINE void *room_for(long bytes) { return aligned_alloc(64, (bytes + 63) / 64 * 64); }
 
-// The sum across a vector, folded in halves.
-#define SUM_OF(name, type, number)                                                                            \
-    INLINE number name(type all_of_them) {                                                                             \
-        number parts[LANES];                                                                                           \
-        memcpy(parts, &all_of_them, sizeof parts);                                                                     \
-        UNROLL for (int half = LANES / 2; half; half /= 2)                                                             \
-            UNROLL for (int i = 0; i < half; i++) parts[i] += parts[i + half];                                         \
-        return parts[0];                                                                                               \
+// The sum across a vector, folded in halves: of 16 numbers, where it has so many, of 8, and of 4.
+#define SUM_OF(name, type, number)                                                                                     \
+    INLINE number name(type numbers) {                                                                                 \
+        typedef number eight_of __attribute__((vector_size(32)));                                                      \
+        typedef number four_of __attribute__((vector_size(16)));                                                       \
+        const char *bytes = (const char *)&numbers;                                                                    \
+        eight_of eight, rest = {};                                                                                     \
+        four_of low, high;                                                                                             \
+        memcpy(&eight, bytes, 32);                                                                                     \
+        if (LANES > 8) memcpy(&rest, bytes + sizeof numbers - 32, 32);                                                 \
+        eight += rest;                                                                                                 \
+        memcpy(&low, &eight, 16);                                                                                      \
+        memcpy(&high, (const char *)&eight + 16, 16);                                                                  \
+        low += high;                                                                                                   \
+        return (low[0] + low[2]) + (low[1] + low[3]);                                                                  \
     }
 SUM_OF(sum_of, vec, float)
 SUM_OF(whole_sum_of, ints, int32_t)
