@@ -31,11 +31,11 @@ def settings(given: Given) -> Run:
         task=PictureQuestionsConfig(),
         data=QuestionDataConfig(),
         training=TrainingConfig(
-            steps=3000 if given.paths else 2000,
+            steps=1500 if given.paths else 2000,
             batch_tokens=1024,
             accumulate=2 if given.paths else 4,  # of a batch all questions are of one length, and so of one kind
             optimizer="muon",
-            learning_rate=3e-3 if fresh else 1e-3,
+            learning_rate=1e-3,
             warmup=100,
             schedule="linear",
             evaluate_every=1000,
