@@ -150,7 +150,8 @@ def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
     words = [thing for scene in scenes for thing in caption(scene).regions if thing is not None]
     first, second = (np.mean([thing == number for thing in words]) for number in range(2))
     assert abs(first - second) > 1e-3
-    assert score_looking(matcher, 8)[0].mass == pytest.approx(first, abs=1e-6)  # every word is one piece
+    found = score_looking(matcher, 8)[0]
+    assert (found.mass, found.whole) == pytest.approx((first, 0), abs=1e-6)  # every word is one piece
 
 
 def test_for_every_near_miss_there_is_a_true_text_of_its_form(tmp_path):

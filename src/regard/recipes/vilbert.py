@@ -13,10 +13,12 @@ that takes the place of a detector that knows the things and their traits before
 and short statements, true ones and near misses: in a caption a word can be told by its place, in a statement only by
 the thing that it speaks of.
 
-Measured: 1,055 steps of batch_tokens=1536 (about six minutes of one core) tell 79 % of the hidden words and 50 % of the
-kinds of hidden things (by chance 1.6 %), and find the right one of 100 held-out scenes for its caption in 93 % of
-cases, the right caption in 92 %. Near misses are not told yet by then: 34 % are called false. On two busy cores one
-thread was faster than two.
+Measured, seed 1: 1,500 steps (299,413 pairs at 350 a second, 14 minutes of one core) tell 79 % of the hidden words, all
+kinds of things that are seen and 16 % of those that are hidden (384 kinds), and find the right one of 100 held-out
+scenes for its caption in 86 % of cases, the right caption in 89 %. Near misses are hardly told: 54 % are called false.
+Of the words' attention 11 % is on the thing they speak of, less than half of chance (25 %), and 68 % on the whole
+picture, which by then has heard of all things; only in the last meeting the things get more than chance, 1.26 times
+at best.
 """
 
 from pathlib import Path

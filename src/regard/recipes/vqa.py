@@ -8,6 +8,16 @@
 
 A folder is as the package easy-vqa has it: answers.txt, train/ and test/, each with questions.json and images/. Its
 pictures have no boxes: they are seen as cells, so a model to begin from must be one that sees cells too.
+
+Measured, seed 1, of one core:
+- from the model of `regard train vilbert`: 2,000 steps (602,461 questions at 570 a second, 18 minutes) answer 92.0 % of
+  3,000 questions about 500 held-out scenes: counts 99.9 %, presence 99.7 %, traits 90.7 % (shape) to 98.9 % (size). How
+  two things stand to each other is not learned by then: 46 %, of yes and no;
+- easy_vqa/data, from nothing: 1,500 steps (115,064 questions at 255 a second, 8 minutes) answer 98.6 % of the 9,673
+  test questions: 97.6 % of "what", 99.0 % of yes and no.
+- retrieval, three seeds, 300 steps over 2,000 scenes (data.ask=captions data.scenes=2000 training.steps=300
+  training.accumulate=2 --seeds 3): the right one of 100 held-out scenes is found for its caption in 78.0 ± 1.0 % of
+  cases from that one pretrained model, in 10.3 ± 2.9 % from nothing; the right caption in 78.0 ± 6.2 %, and 10.7 ± 2.9 %.
 """
 
 from pathlib import Path
@@ -31,11 +41,11 @@ def settings(given: Given) -> Run:
         task=PictureQuestionsConfig(),
         data=QuestionDataConfig(),
         training=TrainingConfig(
-            steps=3000 if given.paths else 2000,
+            steps=1500 if given.paths else 2000,
             batch_tokens=1024,
             accumulate=2 if given.paths else 4,  # of a batch all questions are of one length, and so of one kind
             optimizer="muon",
-            learning_rate=3e-3 if fresh else 1e-3,
+            learning_rate=1e-3,
             warmup=100,
             schedule="linear",
             evaluate_every=1000,

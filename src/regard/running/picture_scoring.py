@@ -78,6 +78,7 @@ def _looking(runner: BesidePictures) -> dict[str, Any]:
         "attention_by_chance": chance,
         "attention_times_chance": mean / chance,
         "attention_of_best_head": best,
+        "attention_on_picture": sum(one.whole for one in looks) / len(looks),
         "by_head": [
             {
                 "layer": one.meeting + 1,

@@ -70,28 +70,26 @@ class Looking:
     head: int
     mass: float  # from 0 to 1
     chance: float  # what it would be, were all regions looked at alike
+    whole: float  # how much it gives the whole picture, which shows the thing among all others
 
 
 def score_looking(runner: BesidePictures, count: int = 100) -> list[Looking]:
     """Where the words of canonical captions look, head by head: at the region they speak of, or by chance."""
     scenes = scenes_of("heldout", count)
-    masses: list[Tensor] = []  # (meetings, heads) of each word
-    chances: list[float] = []
-    for scene in scenes:
-        for mass, chance in _looks(runner, scene, caption(scene)):
-            masses.append(mass)
-            chances.append(chance)
-    mean, chance = torch.stack(masses).mean(0), float(np.mean(chances))
+    found = [look for scene in scenes for look in _looks(runner, scene, caption(scene))]
+    masses, wholes, chances = zip(*found, strict=True)
+    mean, whole, chance = torch.stack(masses).mean(0), torch.stack(wholes).mean(0), float(np.mean(chances))
     return [
-        Looking(meeting, head, float(mean[meeting, head]), chance)
+        Looking(meeting, head, float(mean[meeting, head]), chance, float(whole[meeting, head]))
         for meeting in range(mean.shape[0])
         for head in range(mean.shape[1])
     ]
 
 
 @torch.inference_mode()
-def _looks(runner: BesidePictures, scene: Scene, said: Caption) -> list[tuple[Tensor, float]]:
-    """Of each piece that speaks of one thing: the attention (meetings, heads) it gives the thing, and chance."""
+def _looks(runner: BesidePictures, scene: Scene, said: Caption) -> list[tuple[Tensor, Tensor, float]]:
+    """Of each piece that speaks of one thing: the attention (meetings, heads) it gives the thing, and the whole
+    picture; and chance."""
     seeing = runner.model.config.seeing
     picture = scene_regions(scene, seeing)
     row = runner.tokenizer.encode_words(list(said.words), longest=runner.model.config.context)
@@ -104,7 +102,8 @@ def _looks(runner: BesidePictures, scene: Scene, said: Caption) -> list[tuple[Te
     for place, word in enumerate(row.words):
         thing = None if word is None else said.regions[word]
         if thing is not None and shows[thing].any():
-            found.append((weights[:, :, place, shows[thing]].sum(-1), float(shows[thing].float().mean())))
+            look = weights[:, :, place]
+            found.append((look[:, :, shows[thing]].sum(-1), look[:, :, 0], float(shows[thing].float().mean())))
     return found
 
 
