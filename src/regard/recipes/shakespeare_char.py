@@ -8,8 +8,8 @@ whose loss on the last tenth of the text is 1.92.
 
 0.8 million parameters, Muon. Loss over the whole last tenth (111,540 characters): 1.641 after 2,000 steps, 119 s on
 two cores, start and four evaluations counted; 1.825 after half of that. On an older machine and before some kernels it
-was 1.637 in 186 s, and 1.885 after 700 steps and 75 s, where nanoGPT's recipe took about 200 s to its 1.92. The rate was
-the first one tried; twice as high it stood at 1.862 after 1,000 steps, against 1.790.
+was 1.637 in 186 s, and 1.885 after 700 steps and 75 s, where nanoGPT's recipe took about 200 s to its 1.92. The rate
+was the first one tried; twice as high it stood at 1.862 after 1,000 steps, against 1.790.
 """
 
 from regard.data.text_corpus import TextDataConfig

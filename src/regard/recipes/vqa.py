@@ -17,7 +17,8 @@ Measured, seed 1, of one core:
   test questions: 97.6 % of "what", 99.0 % of yes and no.
 - retrieval, three seeds, 300 steps over 2,000 scenes (data.ask=captions data.scenes=2000 training.steps=300
   training.accumulate=2 --seeds 3): the right one of 100 held-out scenes is found for its caption in 78.0 ± 1.0 % of
-  cases from that one pretrained model, in 10.3 ± 2.9 % from nothing; the right caption in 78.0 ± 6.2 %, and 10.7 ± 2.9 %.
+  cases from that one pretrained model, in 10.3 ± 2.9 % from nothing; the right caption in 78.0 ± 6.2 %, and 10.7 ±
+  2.9 %.
 """
 
 from pathlib import Path
