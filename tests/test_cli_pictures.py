@@ -137,3 +137,7 @@ def test_a_folder_of_pictures_is_data_and_a_model_is_none(tmp_path):
         for file in files:
             (tmp_path / name / file).write_text("")
     assert [name for name in ("photos", "glue", "model", "run") if is_data(tmp_path / name)] == ["photos", "glue"]
+
+
+def test_a_picture_is_no_text_to_translate(here, trained, album):
+    one_line(here("run", trained, album / "good-1.png"), "good-1.png is a picture", "a model that sees")

@@ -38,7 +38,7 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except TyperException as error:  # a wrong option or argument
         message = error.format_message()  # empty where the help was shown instead
-        code = _fail(f"{message} See `regard --help`.", 2) if message.strip() else 0
+        code = _fail(f"{message.rstrip(' .')}. See `regard --help`.", 2) if message.strip() else 0
     except RegardError as error:
         code = _fail(str(error), 2)
     except (typer.Abort, KeyboardInterrupt):

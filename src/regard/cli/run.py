@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app
-from regard.cli.pictures import is_seeing, see
+from regard.cli.pictures import ENDINGS, is_seeing, see
 from regard.cli.reading import read
 from regard.errors import ConfigError, InputError
 from regard.printing import (
@@ -197,6 +197,9 @@ def run(
         see(runner, texts, strategy=looking, find=find, boxes=boxes, output=output, as_json=as_json)
         return
     _refuse({"find": find, "boxes": boxes}, f"{model}, which sees no pictures")
+    for text in inputs or []:
+        if text.lower().endswith(tuple(ENDINGS)) and Path(text).is_file():
+            raise InputError(f"{text} is a picture, and {model} reads texts; wanted a text, or a model that sees")
     if isinstance(runner, Encoder):
         refused = {**searching, **writing, **telling, "alignment": alignment}
         _refuse(refused, f"{model}, which reads and does not write")
@@ -226,6 +229,7 @@ def _translate(
     as_json: bool,
 ) -> None:
     answers = iter(runner.run_all([text for text in texts if text], strategy, alignment=alignment or bool(output)))
+    cut = 0
     for text in texts:
         answer = next(answers) if text else None
         if answer is None:  # an empty line stays one, so that output goes line by line with input
@@ -236,6 +240,9 @@ def _translate(
             show_answer(answer, alignment)
         if answer is not None and output is not None:
             save_picture(answer, output)
+        cut += answer is not None and not answer.translations[0].ended
+    if cut:
+        note(f"{cut} of {len(texts)} translations did not come to an end and were cut off at the longest allowed")
 
 
 def _write_on(

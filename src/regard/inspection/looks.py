@@ -63,7 +63,7 @@ def _save_strip(path: Path, pixels: np.ndarray, words: Sequence[str], weights: n
         axes.set_axis_off()
     for axes, (word, most, panel) in zip(grid.flat, panels, strict=False):
         axes.imshow(panel, interpolation="nearest")
-        axes.set_title(word, fontsize=10, color=VIOLET)
+        axes.set_title("".join(sign if sign.isprintable() else "�" for sign in word), fontsize=10, color=VIOLET)
         axes.text(0.5, -0.04, most, transform=axes.transAxes, ha="center", va="top", fontsize=7, color="0.4")
     with replacing(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=160)
