@@ -43,7 +43,7 @@ def products() -> None:
         torchs = lambda x=x: F.linear(x, next(given))  # noqa: E731
         compare(f"{words} words, float32", lambda x=x: kernels.linear(x, next(given)), torchs, work, "GFLOP/s")
         if kernels.int8_here():
-            ours = lambda x=x: kernels.linear_int8(x, *next(small))  # noqa: E731
+            ours = lambda x=x: kernels.linear_int8(x, next(small))  # noqa: E731
             compare(f"{words} words, int8 beside float32", ours, torchs, work, "GFLOP/s")
 
 

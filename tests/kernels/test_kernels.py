@@ -13,8 +13,12 @@ from torch.testing import assert_close
 from regard import kernels
 from regard.layers.attention import KeysValues, attend
 from regard.layers.cache import Cache
-from regard.layers.linear import Linear
+from regard.layers.feed_forward import ACTIVATIONS
+from regard.layers.linear import Linear, activated, side_by_side
+from regard.layers.masks import Texts
 from regard.layers.quantized import QuantizedLinear
+from regard.layers.screening import Screen, likeliest_written_out
+from regard.layers.tap import Tap
 
 pytestmark = pytest.mark.skipif(not kernels.here(), reason=f"no kernels on this machine: {kernels.why_not()}")
 
@@ -52,6 +56,159 @@ def test_a_product_is_torchs(words, rows, inner, biased, threads):
     assert (found - wanted).abs().max() <= 4e-6 * math.sqrt(inner) * 4
 
 
+@settings(deadline=None, max_examples=40)
+@given(
+    words=st.integers(1, 700),
+    rows=st.integers(1, 60),
+    inner=st.integers(1, 80),
+    parts=st.integers(1, 3),
+    activation=st.sampled_from([None, "relu", "swish", "gelu", "gelu_tanh"]),
+    threads=st.integers(1, 3),
+)
+def test_matrices_side_by_side_and_an_activation_are_torchs(words, rows, inner, parts, activation, threads):
+    x = numbers(words, inner)
+    weights = [numbers(rows, inner, seed=part) for part in range(parts)]
+    biases = [None if part == 1 else numbers(rows, seed=10 + part) for part in range(parts)]
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    found = kernels.linears(x, weights, biases, activation)
+    torch.set_num_threads(before)
+    wanted = torch.cat([F.linear(x, *each) for each in zip(weights, biases, strict=True)], dim=-1)
+    assert_close(found, wanted if activation is None else PLAIN[activation](wanted), atol=2e-5, rtol=1e-5)
+
+
+def test_layers_in_one_go_are_the_layers_one_by_one():
+    words, layers = numbers(3, 5, 32), [Linear(32, 48) for _ in range(3)]
+    apart = [F.linear(words, layer.weight, layer.bias) for layer in layers]
+    for found, wanted in zip(side_by_side(words, *layers), apart, strict=True):
+        assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+    gelu = ACTIVATIONS["gelu"]
+    assert_close(activated(words, layers[0], gelu), gelu.plain(apart[0]), atol=1e-5, rtol=1e-5)
+
+
+def test_a_hook_sees_its_layer_also_where_layers_go_in_one():
+    words, layers, seen = numbers(9, 32), [Linear(32, 32) for _ in range(2)], []
+    before = side_by_side(words, *layers)
+    layers[1].register_forward_hook(lambda layer, given, out: seen.append(out))
+    found = side_by_side(words, *layers)
+    assert torch.equal(seen[0], found[1])
+    assert_close(torch.cat(found), torch.cat(before), atol=1e-6, rtol=1e-5)
+
+
+# ------------------------------------------------ the likeliest word
+
+
+@needs_int8
+@settings(deadline=None, max_examples=60)
+@given(
+    words=st.integers(1, 70),
+    rows=st.integers(1, 400),
+    inner=st.integers(1, 300),
+    biased=st.booleans(),
+    spread=st.sampled_from([0.0, 1.0, 3.0]),  # of the columns: words with few very large numbers
+    threads=st.integers(1, 3),
+)
+def test_the_likeliest_word_is_the_largest_logit(words, rows, inner, biased, spread, threads):
+    x = numbers(words, inner) * numbers(inner, seed=5).mul(spread).exp()
+    table, bias = numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    found = kernels.likeliest(x, table, kernels.rounded(table), bias)
+    torch.set_num_threads(before)
+    exact = F.linear(x.double(), table.double(), None if bias is None else bias.double())
+    best, chosen = exact.amax(-1), exact.gather(1, found[:, None])[:, 0]
+    rounding = 1e-6 * inner * x.abs().amax(-1) * table.abs().max()  # of float32, where two are as good as equal
+    assert (best - chosen <= rounding).all()
+
+
+@needs_int8
+def test_of_equal_words_the_first_and_no_banned_one():
+    table = numbers(3000, 512, seed=1)
+    table[[700, 2000, 2999]] = table[11] * 5
+    x = table[11].expand(20, -1) + 0.1 * numbers(20, 512)
+    screen = Screen(table)
+    assert screen.likeliest(x).tolist() == [700] * 20
+    assert screen.likeliest(x, [5, 700]).tolist() == [2000] * 20
+    for banned in ([], [700, 2000, 2999], range(100, 3000)):
+        assert torch.equal(screen.likeliest(x, banned), likeliest_written_out(x, table, None, banned))
+
+
+@needs_int8
+def test_a_word_that_is_no_number_has_no_likeliest_and_harms_no_other():
+    table, x = numbers(500, 96, seed=1), numbers(12, 96)
+    wanted = likeliest_written_out(x, table, None, [])
+    x[3, 5], x[9, 0] = math.nan, math.inf
+    found = kernels.likeliest(x, table, kernels.rounded(table))
+    assert found[[3, 9]].tolist() == [-1, -1]
+    others = [row for row in range(12) if row not in (3, 9)]
+    assert torch.equal(found[others], wanted[others])
+
+
+@needs_int8
+def test_there_is_no_screen_of_damaged_or_small_tables():
+    large = numbers(5000, 256)
+    assert Screen.of(large) is not None
+    assert Screen.of(large[:100]) is None
+    large[4, 4] = math.nan
+    assert Screen.of(large) is None
+    with kernels.left_out():
+        assert Screen.of(numbers(5000, 256)) is None
+
+
+@needs_int8
+def test_a_rounded_matrix_says_how_wrong_it_is():
+    weight = numbers(50, 130) * numbers(50, 1, seed=3).exp()
+    matrix = kernels.rounded(weight)
+    assert matrix.rows.shape == (50, 192)
+    assert matrix.rows[:, 130:].eq(0).all()
+    left = weight - matrix.scales[:, None] * matrix.rows[:, :130]
+    assert (left.abs() <= matrix.scales[:, None] * 0.5001).all()
+    assert_close(matrix.errors, left.norm(dim=1), rtol=1e-4, atol=0)
+    assert_close(matrix.sizes, weight.norm(dim=1), rtol=1e-5, atol=0)
+
+
+# ------------------------------------------------ texts behind each other
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    lengths=st.lists(st.integers(0, 70), min_size=1, max_size=6).filter(any),
+    heads=st.integers(1, 3),
+    vectors=st.integers(1, 5),
+    threads=st.integers(1, 3),
+)
+def test_texts_behind_each_other_are_the_texts_alone(lengths, heads, vectors, threads):
+    several = numbers(1, sum(lengths), 3 * heads, 16 * vectors).transpose(1, 2)  # as one product leaves them
+    query, key, value = several.split(heads, dim=1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    found = attend(query, key, value, Texts(lengths))
+    torch.set_num_threads(before)
+    parts = zip(*(part.split(lengths, dim=2) for part in (query, key, value)), strict=True)
+    alone = [F.scaled_dot_product_attention(*text) for text in parts]
+    assert_close(found, torch.cat(alone, dim=2), atol=1e-5, rtol=1e-5)
+
+
+def test_texts_are_seen_alike_with_a_mask_by_who_has_no_kernel_or_watches():
+    query, key, value = (numbers(1, 2, 9, 16, seed=seed) for seed in range(3))
+    texts, tap = Texts([4, 5]), Tap()
+    found = attend(query, key, value, texts)
+    with kernels.left_out():
+        assert_close(attend(query, key, value, texts), found, atol=1e-6, rtol=1e-5)
+    tap.watcher = lambda weights: None
+    assert_close(attend(query, key, value, texts, tap=tap), found, atol=1e-6, rtol=1e-5)
+    narrow = [part[..., :12] for part in (query, key, value)]  # no whole vectors
+    assert_close(attend(*narrow, texts)[:, :, :4], attend(*(part[:, :, :4] for part in narrow)), atol=1e-6, rtol=1e-5)
+
+
+def test_damage_stays_in_its_text():
+    query, key, value = (numbers(1, 1, 40, 16, seed=seed) for seed in range(3))
+    key[0, 0, 3, 3] = math.nan
+    found = attend(query, key, value, Texts([10, 30]))
+    assert found[:, :, :10].isnan().all()
+    assert found[:, :, 10:].isfinite().all()
+
+
 def test_a_large_matrix_and_leading_dimensions():
     x, weight, bias = numbers(3, 11, 520), numbers(2049, 520, seed=1), numbers(2049, seed=2)
     assert_close(kernels.linear(x, weight, bias), F.linear(x, weight, bias), atol=1e-4, rtol=1e-5)
@@ -64,22 +221,24 @@ def test_a_large_matrix_and_leading_dimensions():
 @given(words=st.integers(1, 70), rows=st.integers(1, 50), inner=st.integers(1, 2100), biased=st.booleans())
 def test_a_product_in_int8_is_that_of_the_rounded_matrix(words, rows, inner, biased):
     x, weight, bias = numbers(words, inner), numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
-    matrix, scales = kernels.rounded(weight)
-    exact = F.linear(x.double(), matrix[:, :inner].double() * scales[:, None], None if bias is None else bias.double())
-    found = kernels.linear_int8(x, matrix, scales, bias)
+    matrix = kernels.rounded(weight)
+    exact = F.linear(
+        x.double(), matrix.rows[:, :inner].double() * matrix.scales[:, None], None if bias is None else bias.double()
+    )
+    found = kernels.linear_int8(x, matrix, bias)
     assert (found - exact).abs().max() <= 8e-4 * math.sqrt(
         inner
     ) + 1e-4  # rounding the matrix itself costs ten times that
-    alone = torch.cat([kernels.linear_int8(row[None], matrix, scales, bias) for row in x])
+    alone = torch.cat([kernels.linear_int8(row[None], matrix, bias) for row in x])
     assert torch.equal(found, alone), "a word's result depends on the words beside it"
 
 
 @needs_int8
 def test_sums_of_the_largest_numbers_do_not_overflow():
     inner = 16384
-    matrix, scales = kernels.rounded(torch.ones(3, inner))
+    matrix = kernels.rounded(torch.ones(3, inner))
     for words in (1, 20):
-        found = kernels.linear_int8(torch.full((words, inner), -7.0), matrix, scales)
+        found = kernels.linear_int8(torch.full((words, inner), -7.0), matrix)
         assert_close(found, torch.full((words, 3), -7.0 * inner), rtol=1e-3, atol=0)
 
 
@@ -89,7 +248,7 @@ def test_sums_of_the_largest_numbers_do_not_overflow():
 def test_damage_stays_visible_in_products(damage, words):
     x, weight = numbers(words, 64), numbers(9, 64, seed=1)
     x[-1, 3] = damage
-    for found in (kernels.linear(x, weight), kernels.linear_int8(x, *kernels.rounded(weight))):
+    for found in (kernels.linear(x, weight), kernels.linear_int8(x, kernels.rounded(weight))):
         assert not found[-1].isfinite().any()
         assert found[:-1].isfinite().all()
 
@@ -210,7 +369,7 @@ def test_damage_stays_visible_in_totals(damage):
 # ------------------------------------------------ what training uses too
 
 
-PLAIN = {"gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "swish": F.silu}
+PLAIN = {"gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "swish": F.silu, "relu": F.relu}
 
 
 @pytest.mark.parametrize("name", kernels.ACTIVATIONS)
@@ -266,8 +425,8 @@ def test_a_bias_may_lie_anywhere_but_has_its_length():
 @needs_int8
 def test_words_of_other_kinds_are_made_floats():
     x, matrix = numbers(20, 64), kernels.rounded(numbers(9, 64, seed=1))
-    assert_close(kernels.linear_int8(x.double(), *matrix), kernels.linear_int8(x, *matrix))
-    assert kernels.linear_int8(x.bfloat16(), *matrix).isfinite().all()
+    assert_close(kernels.linear_int8(x.double(), matrix), kernels.linear_int8(x, matrix))
+    assert kernels.linear_int8(x.bfloat16(), matrix).isfinite().all()
 
 
 def test_attention_leaves_to_torch_what_only_torch_does(monkeypatch):

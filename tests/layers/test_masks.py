@@ -44,3 +44,10 @@ def test_places_count_from_zero_in_every_sentence(lengths, padding):
     segments = [number for number, length in enumerate(lengths, 1) for _ in range(length)] + [0] * padding
     wanted = [place for length in lengths for place in range(length)]
     assert masks.places(torch.tensor([segments]))[0, : len(wanted)].tolist() == wanted
+
+
+def test_texts_behind_each_other_see_themselves_alone():
+    texts = masks.Texts([2, 1])
+    assert texts.bounds.tolist() == [0, 2, 3]
+    assert texts.segments.tolist() == [[1, 1, 2]]
+    assert texts.mask[0, 0].int().tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]

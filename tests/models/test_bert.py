@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from regard import kernels
 from regard.errors import ConfigError, InputError
 from regard.layers.attention import SelfAttention
 from regard.models import build
@@ -134,6 +135,17 @@ def test_the_word_head_is_one_more_layer_and_the_table_again(ids):
 
 
 @torch.no_grad()
+def test_texts_behind_each_other_are_read_as_alone():
+    model = Bert(BertConfig(**FACTS | {"width": 64, "heads": 2, "context": 20})).eval()
+    texts = [torch.randint(4, 40, (length,)).tolist() for length in (20, 1, 7, 16)]  # together more than the context
+    with torch.inference_mode():
+        alone = torch.cat([model(torch.tensor([text])).words[0] for text in texts])
+        assert_close(model.read_texts(texts), alone, atol=1e-5, rtol=1e-5)
+        with kernels.left_out():
+            assert not model.reads_texts  # padded batches are faster there
+            assert_close(model.read_texts(texts), alone, atol=1e-5, rtol=1e-5)
+
+
 def test_pretraining_gives_words_and_next_by_name(ids):
     model = loud(BertPretrainingConfig(**FACTS))
     found = model(ids)

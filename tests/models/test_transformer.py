@@ -6,7 +6,9 @@ from pydantic import ValidationError
 from torch import nn
 from torch.testing import assert_close
 
+from regard import kernels
 from regard.errors import ConfigError, InputError
+from regard.layers import masks
 from regard.models.transformer import SIZES, Transformer, TransformerConfig
 
 TINY = TransformerConfig(vocabulary=40, width=24, heads=3, layers=2, feed_forward=32)
@@ -50,6 +52,26 @@ def test_packed_rows_equal_sentences_alone(norm):
     assert logits.isfinite().all()
     assert_close(logits[:, :3], model(one, to_one))
     assert_close(logits[:, 3:7], model(other, to_other))
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_sentences_read_behind_each_other_are_read_as_with_padding(norm, positions, monkeypatch):
+    config = TransformerConfig(
+        vocabulary=50, width=64, heads=4, layers=2, feed_forward=96, longest=32, norm=norm, positions=positions
+    )
+    model = Transformer(config).eval()
+    source = torch.randint(4, 50, (9, 30), generator=torch.Generator().manual_seed(1))
+    for row, length in enumerate([30, 1, 7, 16, 17, 29, 30, 2, 11]):
+        source[row, length:] = config.symbols.padding
+    mask = masks.padding(source, config.symbols.padding)
+    real = mask[:, 0, 0]
+    with torch.inference_mode():
+        with kernels.left_out():
+            padded = model._read(source, mask)
+        for tokens in (1, 40, 2048):  # read at once
+            monkeypatch.setattr("regard.models.transformer.TOKENS", tokens)
+            assert_close(model._read(source, mask)[real], padded[real], atol=1e-5, rtol=1e-5)
 
 
 def test_embeddings_enter_with_variance_one_and_serve_as_the_output_too():

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import regard
-from regard import huggingface
+from regard import huggingface, kernels
 from regard.errors import InputError
 from regard.files import write_folder
 from regard.huggingface.folder import Pooling
 from regard.models import MODELS
-from regard.running.embedding import FEW, batches_by_length, pooled
+from regard.running.embedding import FEW, batches_by_length, batches_of_texts, pooled
 from regard.running.encoder import Encoder
 from regard.running.exporting import export_folder
 from regard.text.word_pieces import WordPieces
@@ -86,6 +86,13 @@ def test_batches_hold_every_row_once_and_stay_small(lengths, tokens):
         assert not shorter or longest * (len(batch) - len(shorter)) < FEW
 
 
+@given(st.lists(st.integers(1, 300)), st.integers(1, 2000))
+def test_batches_of_whole_texts_hold_every_row_once_and_stay_small(lengths, tokens):
+    batches = list(batches_of_texts(lengths, tokens))
+    assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
+    assert all(len(batch) == 1 or sum(lengths[row] for row in batch) <= tokens for batch in batches)
+
+
 def test_rows_of_one_length_share_a_batch_without_padding():
     assert list(batches_by_length([100] * 4 + [99] * 3)) == [[0, 1, 2, 3], [4, 5, 6]]
 
@@ -113,6 +120,8 @@ def test_a_text_among_others_is_what_it_is_alone_whatever_the_head(make, kind, h
     assert found.shape == (60, 32)
     assert found.std(0).min() > 0.01
     np.testing.assert_allclose(found, alone, atol=1e-5)
+    with kernels.left_out():
+        np.testing.assert_allclose(encoder.embed(texts), found, atol=1e-5)
     with torch.no_grad():
         ids = torch.tensor([encoder.encode([texts[7]])[0]])
         words = encoder.model.read(ids).words[0]

@@ -149,4 +149,4 @@ def check(
 def _searching(beam: int | None) -> "Strategy | None":
     from regard.generation import Beam, Greedy
 
-    return None if beam is None else Greedy() if beam == 1 else Beam(beam)
+    return None if beam is None else Greedy(scored=False) if beam == 1 else Beam(beam)

@@ -165,7 +165,7 @@ def run(
     given = {name: value for name, value in drawing.items() if value is not None}
     if samples is not None:
         given["draws"] = samples
-    choice = _Choice(greedy, beam, length_penalty, n_best, sample, given, repetition_penalty)
+    choice = _Choice(greedy, beam, length_penalty, n_best, sample, given, repetition_penalty, scored=as_json)
     choice.check()
     if best_by not in (None, "likelihood", "mean", "consistency"):
         raise ConfigError(f"--best-by {best_by}: wanted likelihood, mean or consistency")
@@ -341,6 +341,7 @@ class _Choice:
     sample: bool
     drawing: dict[str, Any]  # facts of a Sample that were given
     penalty: float | None
+    scored: bool  # what is written comes out with its score, also where there is nothing to rank
 
     def check(self) -> None:
         """There is one way to choose."""
@@ -371,6 +372,8 @@ class _Choice:
         elif self.beam is not None:
             like_own = own.length_penalty if isinstance(own, Beam) else 1.0
             chosen = Beam(self.beam, like_own if self.length_penalty is None else self.length_penalty, self.n_best)
+        if isinstance(chosen, Greedy):
+            chosen = replace(chosen, scored=self.scored)
         if self.penalty is None:
             return chosen
         if isinstance(chosen, Beam):

@@ -139,7 +139,7 @@ def _parameters(model: nn.Module) -> int:
 
 def standing(name: str, runs: Sequence[Path], most: int | None) -> Standing:
     """What the trained runs of one rung reach on what they held out."""
-    scores = [score_folders([run], [], [Greedy()], most=most) for run in runs]
+    scores = [score_folders([run], [], [Greedy(scored=False)], most=most) for run in runs]
     model = load(runs[0]).model
     progress = RunFolder(runs[0]).newest_progress() or Progress()
     training = read_json(runs[0] / SETTINGS)["settings"]["training"]

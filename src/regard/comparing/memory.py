@@ -104,6 +104,6 @@ def accuracy(model: Any, task: MemoryTask, distance: int, rows: int = 64) -> flo
     """The share of letters that stand at their place in what the model writes; by chance, 1 in LETTERS."""
     source, answer = exercise(task, distance, rows, seed=-1 - distance)
     letters = answer[:, :-1]
-    found = generate(model, source, Greedy(), Limits([answer.shape[1]] * rows))
+    found = generate(model, source, Greedy(scored=False), Limits([answer.shape[1]] * rows))
     pairs = ((best.tokens, wanted) for (best,), wanted in zip(found, letters.tolist(), strict=True))
     return sum(a == b for written, wanted in pairs for a, b in zip(written, wanted, strict=False)) / letters.numel()

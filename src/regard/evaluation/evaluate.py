@@ -37,7 +37,7 @@ def measures(
 ) -> dict[str, float]:
     """The task's own scores, such as those of what the model writes on its own words."""
     with evaluating(model):
-        return task.measures(model, loss, batches, generator(strategy or Greedy()))
+        return task.measures(model, loss, batches, generator(strategy or Greedy(scored=False)))
 
 
 def generator(strategy: Strategy, shortest: int = 0) -> Any:

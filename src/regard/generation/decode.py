@@ -2,17 +2,22 @@
 
 A generator offers `state = model.start(inputs)` and `logits, state = model.step(tokens, state)`; its state offers
 `first`, the tokens to step first, and `reorder(rows)`. Nothing else is asked, so every strategy serves every model.
+
+A step's last product, the one with all words of the vocabulary, is a quarter of a translator's work and a third of a
+small GPT's. A generator that offers `words, state = model.advance(tokens, state)` and `model.screen()` lets greedy
+writing that wants no scores do without most of it.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from regard.errors import InputError
 from regard.generation.ranking import log_total
+from regard.layers.screening import Screen
 
 
 class State(Protocol):
@@ -66,8 +71,8 @@ class Hypothesis:
     """One text a strategy found: its tokens without the end symbol, and what the model thinks of it."""
 
     tokens: list[int]
-    log_probability: float  # of all tokens, and of the end where it was reached
-    score: float  # what the strategy ranks by
+    log_probability: float  # of all tokens, and of the end where it was reached; NaN: it was not asked for
+    score: float  # what the strategy ranks by; the same
     ended: bool  # False: the limit cut it off
     draw: int = 0  # which of several drawn for one input
 
@@ -89,50 +94,90 @@ def generate(model: Generator, inputs: Any, strategy: Strategy, limits: Limits) 
 Choice = Callable[[Tensor, list[int], list[list[int]]], Tensor]
 
 
+class Next(NamedTuple):
+    """One more token for every row."""
+
+    tokens: Tensor  # (B,)
+    gains: Tensor  # (B,) their log probabilities, or NaN
+    state: Any
+
+
+# Given the tokens before (B,), the state, the number of the step and the text of each row: what comes next.
+Advance = Callable[[Tensor, Any, int, "list[_Text]"], Next]
+
+
 def ends_of(symbols: Any, limits: Limits) -> list[int]:
     """The tokens that end a text."""
     return sorted({*limits.ends} | ({symbols.end} if symbols.end is not None else set()))
 
 
+def banned(symbols: Any, limits: Limits, step: int, vocabulary: int) -> list[int]:
+    """What may not be written: padding, no words, the end of a text too short."""
+    found = [] if symbols.padding is None else [symbols.padding]
+    found += range(vocabulary if limits.words is None else limits.words, vocabulary)
+    return found + ends_of(symbols, limits) if step < limits.shortest else found
+
+
 def allow(logits: Tensor, symbols: Any, limits: Limits, step: int) -> Tensor:
-    """Give what may not be written -inf, in place: padding, no words, the end of a text too short; the log total."""
+    """Give what may not be written -inf, in place; the log total."""
     total = None if limits.renormalized else log_total(logits)
-    if symbols.padding is not None:
-        logits[:, symbols.padding] = -torch.inf
-    if limits.words is not None:
-        logits[:, limits.words :] = -torch.inf
-    if step < limits.shortest:
-        logits[:, ends_of(symbols, limits)] = -torch.inf
+    logits[:, banned(symbols, limits, step, logits.shape[1])] = -torch.inf
     total = log_total(logits) if total is None else total
     if not total.isfinite().all():
-        raise InputError("the model's logits are not finite: its weights are damaged, or its training diverged")
+        raise _not_finite()
     return total
 
 
+def _not_finite() -> InputError:
+    return InputError("the model's logits are not finite: its weights are damaged, or its training diverged")
+
+
 def write(model: Generator, inputs: Any, limits: Limits, choose: Choice, draws: int = 1) -> list[list[Hypothesis]]:
-    """Write all rows side by side, a token each a step, `draws` rows for each input; a row that is done leaves."""
-    symbols = model.config.symbols
-    ends = set(ends_of(symbols, limits))
+    """Write all rows side by side, as `choose` chooses, `draws` rows for each input."""
+
+    def advance(tokens: Tensor, state: Any, step: int, texts: list[_Text]) -> Next:
+        logits, state = model.step(tokens, state)
+        total = allow(logits, model.config.symbols, limits, step)
+        tokens = choose(logits, [text.number for text in texts], [text.said for text in texts])
+        return Next(tokens, logits.gather(1, tokens[:, None])[:, 0] - total, state)
+
+    return _write(model, inputs, limits, advance, draws)
+
+
+def write_unscored(model: Any, inputs: Any, limits: Limits, screen: Screen) -> list[list[Hypothesis]]:
+    """Write the likeliest token always, as the model's screen finds it; nobody learns how likely it was."""
+
+    def advance(tokens: Tensor, state: Any, step: int, _texts: list[_Text]) -> Next:
+        words, state = model.advance(tokens, state)
+        tokens = screen.likeliest(words, banned(model.config.symbols, limits, step, screen.vocabulary))
+        if (tokens < 0).any():
+            raise _not_finite()
+        return Next(tokens, torch.full(tokens.shape, torch.nan), state)
+
+    return _write(model, inputs, limits, advance)
+
+
+def _write(model: Generator, inputs: Any, limits: Limits, advance: Advance, draws: int = 1) -> list[list[Hypothesis]]:
+    """Write all rows side by side, a token each a step; a row that is done leaves."""
+    ends = set(ends_of(model.config.symbols, limits))
     state = model.start(inputs)
     count = len(state.first)
     if draws > 1:
         state.reorder(torch.arange(count, device=state.first.device)[:, None].expand(-1, draws))
     tokens = state.first
     texts = [
-        _Text(row // draws, row % draws, list(limits.prompts[row // draws]) if limits.prompts else [])
-        for row in range(count * draws)
+        _Text(number, number // draws, number % draws, list(limits.prompts[number // draws]) if limits.prompts else [])
+        for number in range(count * draws)
     ]
-    rows = list(range(len(texts)))  # which text each row of the batch is
+    rows = texts  # those that are still written
     step = 0
     while rows:
-        logits, state = model.step(tokens, state)
-        total = allow(logits, symbols, limits, step)
-        tokens = choose(logits, rows, [texts[row].said for row in rows])
-        gains = logits.gather(1, tokens[:, None])[:, 0] - total
-        staying = []
-        for place, (row, token, gain) in enumerate(zip(rows, tokens.tolist(), gains.tolist(), strict=True)):
-            if texts[row].goes_on(token, gain, ends, limits):
-                staying.append(place)
+        tokens, gains, state = advance(tokens, state, step, rows)
+        staying = [
+            place
+            for place, (text, token, gain) in enumerate(zip(rows, tokens.tolist(), gains.tolist(), strict=True))
+            if text.goes_on(token, gain, ends, limits)
+        ]
         if len(staying) < len(rows):
             kept = torch.tensor(staying, dtype=torch.long, device=tokens.device)
             state.reorder(kept)
@@ -148,7 +193,8 @@ def write(model: Generator, inputs: Any, limits: Limits, choose: Choice, draws: 
 class _Text:
     """One text as it is written."""
 
-    row: int
+    number: int
+    row: int  # the input it is written for
     draw: int
     said: list[int]  # the prompt and the text
     tokens: list[int] = field(default_factory=list)

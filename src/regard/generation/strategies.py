@@ -1,6 +1,6 @@
 """How the next token is chosen: values, handed to `generate`.
 
-Greedy()                                the likeliest token, always
+Greedy()                                the likeliest token, always; scored=False: sooner, but not how likely it was
 Sample(temperature=0.8, top_p=0.9)      drawn by chance from the likelier ones; draws=10 for ten texts
 Beam(4, length_penalty=0.6)             the best of several texts kept side by side
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.generation.beam import beam_search
-from regard.generation.decode import Generator, Hypothesis, Limits, write
+from regard.generation.decode import Generator, Hypothesis, Limits, write, write_unscored
 from regard.generation.ranking import likeliest, log_total, top
 
 FIRST = 1024  # tokens looked at before all are sorted: the likeliest ones mostly suffice
@@ -24,14 +24,23 @@ COLDEST, HOTTEST = 1e-30, 1e30  # temperatures that float32 can divide by; beyon
 
 @dataclass(frozen=True)
 class Greedy:
-    """The likeliest token at each step; a repetition penalty above 1 makes what was said before less likely."""
+    """The likeliest token at each step; a repetition penalty above 1 makes what was said before less likely.
+
+    Not `scored`: the same texts, sooner, and NaN for their log probabilities, where the model can do without them.
+    """
 
     repetition_penalty: float = 1.0
+    scored: bool = True
 
     def __post_init__(self) -> None:
         _check_penalty(self.repetition_penalty)
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
+        if not self.scored and self.repetition_penalty == 1.0 and hasattr(model, "screen"):
+            screen = model.screen()
+            if screen is not None:
+                return write_unscored(model, inputs, limits, screen)
+
         def choose(logits: Tensor, rows: list[int], said: list[list[int]]) -> Tensor:
             return likeliest(discouraged(logits, said, self.repetition_penalty))
 

@@ -5,10 +5,11 @@ float32 tensors of the CPU and know of no gradient. `here()` says whether they c
 `takes` and `fits` whether for these tensors: callers ask, and go the other way where the answer is no.
 """
 
+import ctypes
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,17 +18,21 @@ from regard.kernels.compiled import NOT_WANTED, library, why_not
 
 __all__ = [
     "NOT_WANTED",
+    "RoundedRows",
     "activate",
     "activation_gradient",
     "attend",
+    "attend_blocks",
     "cross_entropy",
     "dropout",
     "fits",
     "here",
     "int8_here",
     "left_out",
+    "likeliest",
     "linear",
     "linear_int8",
+    "linears",
     "log_totals",
     "rounded",
     "takes",
@@ -37,7 +42,8 @@ __all__ = [
 
 DEEPEST = 64  # int8 rows are filled up with zeros to a multiple of this
 WEIGHT = 127  # levels of a weight each way
-ACTIVATIONS = {"gelu": 0, "gelu_tanh": 1, "swish": 2}  # as activations.c has them
+ACTIVATIONS = {"gelu": 0, "gelu_tanh": 1, "swish": 2, "relu": 3}  # as activations.h has them
+NO_ACTIVATION = 4
 PLAIN = (Tensor, torch.nn.Parameter)  # others may have no numbers in memory
 _wanted = True
 
@@ -76,56 +82,106 @@ def fits(*tensors: Tensor) -> bool:
     return not torch.is_grad_enabled() and takes(*tensors)
 
 
-def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`F.linear(words, weight, bias)`."""
-    words, weight, bias = words.contiguous(), weight.contiguous(), _bias(bias, len(weight))
-    out = words.new_empty(*words.shape[:-1], len(weight))
-    inner = weight.shape[1]
+def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
+    """`F.linear(words, weight, bias)`, and what `activate` makes of it."""
+    return linears(words, [weight], [bias], activation)
+
+
+def linears(
+    words: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor | None], activation: str | None = None
+) -> Tensor:
+    """`F.linear(words, torch.cat(weights), torch.cat(biases))` of matrices of one shape, which stay where they are."""
+    rows, inner = weights[0].shape
     assert words.shape[-1] == inner, f"words of {words.shape[-1]} numbers, a matrix of {inner}"
+    assert len({weight.shape for weight in weights}) == 1, "matrices of different shapes"
+    words, weights = words.contiguous(), [weight.contiguous() for weight in weights]
+    biases = [_bias(bias, rows) for bias in biases]
+    parts = len(weights)
+    out = words.new_empty(*words.shape[:-1], parts * rows)
+    several = ctypes.c_void_p * parts
     _check(
         _library().linear(
             words.data_ptr(),
-            weight.data_ptr(),
-            None if bias is None else bias.data_ptr(),
+            several(*[weight.data_ptr() for weight in weights]),
+            several(*[None if bias is None else bias.data_ptr() for bias in biases]),
             out.data_ptr(),
             words.numel() // inner,
-            len(weight),
+            parts,
+            rows,
             inner,
+            NO_ACTIVATION if activation is None else ACTIVATIONS[activation],
             torch.get_num_threads(),
         )
     )
     return out
 
 
-def rounded(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """A matrix (N, K) in int8, with zeros up to a multiple of 64 columns, and its scales (N,)."""
-    weight = weight.detach().float()
-    scales = weight.abs().amax(1).clamp(min=1e-12) / WEIGHT
-    room = torch.zeros(len(weight), math.ceil(weight.shape[1] / DEEPEST) * DEEPEST, dtype=torch.int8)
-    room[:, : weight.shape[1]] = (weight / scales[:, None]).round()
-    return room, scales
+class RoundedRows(NamedTuple):
+    """A matrix (N, K) in int8: row n is about scales[n] · rows[n]."""
+
+    rows: Tensor  # (N, K) int8, with zeros up to a multiple of 64 columns
+    scales: Tensor  # (N,)
+    errors: Tensor  # (N,) the lengths of what rounding left out
+    sizes: Tensor  # (N,) the lengths of the rows
+    totals: Tensor  # (N,) int32, the sums of the rounded rows
 
 
-def linear_int8(words: Tensor, weight: Tensor, scales: Tensor, bias: Tensor | None = None) -> Tensor:
+def rounded(weight: Tensor) -> RoundedRows:
+    """A matrix (N, K) in int8."""
+    weight = weight.detach().float().contiguous()
+    count, inner = weight.shape
+    wide = math.ceil(inner / DEEPEST) * DEEPEST
+    kinds = torch.float32, torch.float32, torch.float32, torch.int32
+    found = RoundedRows(torch.empty(count, wide, dtype=torch.int8), *(torch.empty(count, dtype=kind) for kind in kinds))
+    pointers = [part.data_ptr() for part in found]
+    _library().round_rows(weight.data_ptr(), count, inner, wide, *pointers, torch.get_num_threads())
+    return found
+
+
+def likeliest(words: Tensor, weight: Tensor, near: RoundedRows, bias: Tensor | None = None) -> Tensor:
+    """`F.linear(words, weight, bias).argmax(-1)` of words (B, D), where `near` is `rounded(weight)`.
+
+    A bias of -inf: this row is not asked for. -1: no row gives a finite number.
+    """
+    words, weight, bias = words.contiguous(), weight.contiguous(), _bias(bias, len(weight))
+    filled = _filled(words, near.rows)
+    found = torch.empty(len(words), dtype=torch.long)
+    rows, inner = near.rows.shape
+    _check(
+        _library().likeliest(
+            words.data_ptr(),
+            filled.data_ptr(),
+            weight.data_ptr(),
+            None if bias is None else bias.data_ptr(),
+            *[part.data_ptr() for part in near],
+            len(words),
+            rows,
+            words.shape[1],
+            inner,
+            _most(inner),
+            found.data_ptr(),
+            torch.get_num_threads(),
+        )
+    )
+    return found
+
+
+def linear_int8(words: Tensor, matrix: RoundedRows, bias: Tensor | None = None) -> Tensor:
     """`F.linear` with a matrix that `rounded` made."""
-    missing = weight.shape[1] - words.shape[-1]
-    assert 0 <= missing < DEEPEST, f"words of {words.shape[-1]} numbers, a matrix of {weight.shape[1]}"
-    words, bias = words.float(), _bias(bias, len(weight))
-    words = torch.nn.functional.pad(words, (0, missing)) if missing else words.contiguous()
-    out = words.new_empty(*words.shape[:-1], len(weight))
-    inner = weight.shape[1]
-    most = min(2**15 - 1, (2**31 - 1) // (WEIGHT * inner))  # no sum of so many products overflows
+    rows, inner = matrix.rows.shape
+    words, bias = _filled(words.float(), matrix.rows), _bias(bias, rows)
+    out = words.new_empty(*words.shape[:-1], rows)
     _check(
         _library().linear_int8(
             words.data_ptr(),
-            weight.data_ptr(),
-            scales.data_ptr(),
+            matrix.rows.data_ptr(),
+            matrix.scales.data_ptr(),
             None if bias is None else bias.data_ptr(),
             out.data_ptr(),
             words.numel() // inner,
-            len(weight),
+            rows,
             inner,
-            most,
+            _most(inner),
             torch.get_num_threads(),
         )
     )
@@ -165,6 +221,34 @@ def attend(
             *key.stride()[:3],
             *value.stride()[:3],
             keys if mask is not None and len(mask) > 1 else 0,
+            scale,
+            torch.get_num_threads(),
+        )
+    )
+    return out.transpose(1, 2)
+
+
+def attend_blocks(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: int, scale: float) -> Tensor:
+    """`F.scaled_dot_product_attention` of texts that stand behind each other, each alone: (1, H, T, K) in and out.
+
+    Text n has the places bounds[n] to bounds[n + 1], at most `longest`. The numbers of a head stand side by side, a
+    multiple of 16 of them. The result lies in memory as (1, T, H, K).
+    """
+    _, heads, places, width = query.shape
+    assert int(bounds[-1]) == places, f"texts of {int(bounds[-1])} places, queries of {places}"
+    out = query.new_empty(1, places, heads, width)
+    _check(
+        _library().attend_blocks(
+            query.data_ptr(),
+            key.data_ptr(),
+            value.data_ptr(),
+            out.data_ptr(),
+            bounds.data_ptr(),
+            len(bounds) - 1,
+            longest,
+            heads,
+            width,
+            *[part.stride(dimension) for part in (query, key, value) for dimension in (2, 1)],
             scale,
             torch.get_num_threads(),
         )
@@ -237,6 +321,18 @@ def top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
         torch.get_num_threads(),
     )
     return best, places
+
+
+def _filled(words: Tensor, weight: Tensor) -> Tensor:
+    """The words with zeros behind them, as many numbers as a matrix in int8 has."""
+    missing = weight.shape[1] - words.shape[-1]
+    assert 0 <= missing < DEEPEST, f"words of {words.shape[-1]} numbers, a matrix of {weight.shape[1]}"
+    return torch.nn.functional.pad(words, (0, missing)) if missing else words.contiguous()
+
+
+def _most(inner: int) -> int:
+    """The largest whole number of a word of which so many products make no sum that overflows."""
+    return min(2**15 - 1, (2**31 - 1) // (WEIGHT * inner))
 
 
 def _bias(bias: Tensor | None, rows: int) -> Tensor | None:

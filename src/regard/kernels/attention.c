@@ -1,6 +1,5 @@
 // Attention of few queries over many keys: a decoding step. The keys are read once for all queries that share them.
-#include "vectors.h"
-#include <math.h>
+#include "attention.h"
 
 #define SOON 8 // keys that are fetched before they are needed: a head's keys do not stand side by side in memory
 
@@ -33,25 +32,6 @@ static void weighted_sum(const float *weights, const float *const *values, long 
         out[i] = 0;
         for (long s = 0; s < count; s++) out[i] += weights[s] * values[s][i];
     }
-}
-
-// Scores become weights that sum to 1, or 0 where nothing may be seen. There is room for a whole vector at the end.
-static void softmax(float *scores, long count) {
-    for (long s = count; s % LANES; s++) scores[s] = -INFINITY;
-    vec best = all(-INFINITY), sum = {};
-    for (long s = 0; s < count; s += LANES) best = larger(load(scores + s), best);
-    float top = largest_of(best);
-    if (top == -INFINITY) {
-        for (long s = 0; s < count; s++) scores[s] = scores[s] == -INFINITY ? 0 : NAN; // what is damaged stays so
-        return;
-    }
-    for (long s = 0; s < count; s += LANES) {
-        vec weights = exponential(load(scores + s) - top);
-        store(scores + s, weights);
-        sum += weights;
-    }
-    vec share = all(1 / sum_of(sum));
-    for (long s = 0; s < count; s += LANES) store(scores + s, load(scores + s) * share);
 }
 
 // query (B, H, T, K), key and value (B, H / group, S, K), mask (B, S) of bytes or none; out (B, T, H, K) side by side.

@@ -23,12 +23,15 @@ NOT_WANTED = "REGARD_KERNELS=off"
 NUMBER, POINTER, FLOAT, COUNT = ctypes.c_long, ctypes.c_void_p, ctypes.c_float, ctypes.c_int
 # function -> (what it returns, what it takes), as the C files have it
 SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
-    "linear": (COUNT, [POINTER] * 4 + [NUMBER] * 3 + [COUNT]),
+    "linear": (COUNT, [POINTER] * 4 + [NUMBER] * 4 + [COUNT] * 2),
+    "round_rows": (None, [POINTER] + [NUMBER] * 3 + [POINTER] * 5 + [COUNT]),
+    "likeliest": (COUNT, [POINTER] * 9 + [NUMBER] * 4 + [FLOAT, POINTER, COUNT]),
     "linear_int8": (COUNT, [POINTER] * 5 + [NUMBER] * 3 + [FLOAT, COUNT]),
     "int8_is_here": (COUNT, []),
     "activate": (None, [POINTER] * 2 + [NUMBER, COUNT, COUNT]),
     "activation_gradient": (None, [POINTER] * 3 + [NUMBER, COUNT, COUNT]),
     "attend": (COUNT, [POINTER] * 6 + [NUMBER] * 16 + [FLOAT, COUNT]),
+    "attend_blocks": (COUNT, [POINTER] * 5 + [NUMBER] * 10 + [FLOAT, COUNT]),
     "log_totals": (None, [POINTER] + [NUMBER] * 3 + [POINTER, COUNT]),
     "cross_entropy": (None, [POINTER] + [NUMBER] * 2 + [POINTER, FLOAT, POINTER, COUNT]),
     "dropout": (None, [POINTER] * 2 + [NUMBER] + [ctypes.c_uint32] * 3 + [FLOAT, COUNT]),

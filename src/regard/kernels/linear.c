@@ -1,34 +1,68 @@
-// x Wᵀ + b for some words x (M, K) and a matrix W (N, K), in float32.
+// x Wᵀ + b for words x (M, K) and a matrix W (N, K), or several side by side, in float32; then an activation.
 //
-// The matrix is large and read once, the words are few and stay in the cache. So the words are turned once, (K, M), and
-// cut into panels of two vectors; then each number of W is multiplied with a vector of words: ROWS × 2 vectors of sums
-// stay in registers, and nothing is added up across a vector. Rows of W are copied to near memory first, a chunk of each
-// (rows a power of two apart would push each other out of the cache), and those to come are fetched meanwhile.
-#include "vectors.h"
+// The words are turned, (K, M), and cut into panels of two vectors; then each number of W is multiplied with a vector of
+// words: ROWS × 2 vectors of sums stay in registers, and nothing is added up across a vector. Rows of W are copied to
+// near memory first, a chunk of each (rows a power of two apart would push each other out of the cache), while those
+// before them are multiplied. Of few words the cores share the matrix, which is read once; of many each has its own.
+#include "activations.h"
 #include <omp.h>
 
 #define CHUNK 512           // numbers of a row of W that are near at once
 #define STRIDE (CHUNK + 16) // their distance: no power of two
-#define EXACT 64            // products that are added up by themselves: rounding adds up less in short sums
+#define EXACT 128           // products that are added up by themselves: rounding adds up less in short sums
 #define TURNED 64           // columns of x that are turned at once
-#define GROUPS 4            // groups of ROWS rows that are turned back at once, of a matrix with
-#define MANY_ROWS 1024      // so many rows; of a smaller one each by itself: the threads share them evenly
+#define LAST 4              // the last rows of a matrix are multiplied so many at once
+#define GROUPS 4            // groups of ROWS rows that are turned back at once: whole lines of memory are written
+#define BLOCK (GROUPS * ROWS)
+#define ROOM (BLOCK + LAST) // rows of sums: the last ones may be none of the matrix's
+#define MANY 96             // words a core from which each core has words of its own,
+#define PIECE 256           // so many at a time: they stay in its cache
 
-// sums[r][m] += Σ near[r][i] words[i][m], for ROWS rows and `vecs` vectors of words.
-INLINE void add_products(const int vecs, const float *near, const float *words, long length, float *sums, long stride,
-                         const float *ahead, long ahead_stride) {
+// What is multiplied.
+typedef struct {
+    const float *x, *const *weights, *const *biases; // biases, or one of them, may be missing
+    float *out;                                      // (M, parts · N)
+    long words, parts, n, k;
+    int activation;
+} product;
+
+// Some rows of W, a chunk of each.
+typedef struct {
+    long row, rows, at_once; // `rows` from `row` on, multiplied `at_once` at once
+    long start, length;      // of the numbers of each
+} place;
+
+// What is brought near while other rows are multiplied: `next` is copied, `beyond` is fetched.
+typedef struct {
+    const float *next, *beyond; // either may be missing
+    float *near;
+    long rows, length, stride, beyond_rows;
+} to_come;
+
+#define LINE 16 // numbers in a line of memory
+INLINE void bring(const to_come *c, long i) {
+    if (c->next && i + LINE <= c->length)
+        for (long r = 0; r < c->rows; r++)
+            UNROLL for (int v = 0; v < LINE; v += LANES)
+                store(c->near + r * STRIDE + i + v, load(c->next + r * c->stride + i + v));
+    if (c->beyond)
+        for (long r = 0; r < c->beyond_rows; r++) __builtin_prefetch(c->beyond + r * c->stride + i, 0, 2);
+}
+
+// sums[r][m] += Σ near[r][i] words[i][m], for some rows and vectors of words.
+INLINE void add_products(const int rows, const int vecs, const float *near, const float *words, long length, float *sums,
+                         long stride, const to_come *come) {
     for (long start = 0; start < length; start += EXACT) {
         long stop = smaller(start + EXACT, length);
         vec sum[ROWS][2] = {};
         for (long i = start; i < stop; i++) {
-            if (ahead && i % 16 == 0) // a line of memory has 16 numbers
-                for (int r = 0; r < ROWS; r++) __builtin_prefetch(ahead + r * ahead_stride + i, 0, 2);
+            if (come && i % LINE == 0) bring(come, i);
             vec word[2];
             UNROLL for (int v = 0; v < vecs; v++) word[v] = load(words + (i * vecs + v) * LANES);
-            UNROLL for (int r = 0; r < ROWS; r++)
+            UNROLL for (int r = 0; r < rows; r++)
                 UNROLL for (int v = 0; v < vecs; v++) sum[r][v] += near[r * STRIDE + i] * word[v];
         }
-        UNROLL for (int r = 0; r < ROWS; r++)
+        UNROLL for (int r = 0; r < rows; r++)
             UNROLL for (int v = 0; v < vecs; v++) {
                 float *to = sums + r * stride + v * LANES;
                 store(to, load(to) + sum[r][v]);
@@ -36,68 +70,147 @@ INLINE void add_products(const int vecs, const float *near, const float *words, 
     }
 }
 
-// Functions of their own: inside the long one below the compiler would run out of registers.
-static ALONE void one_vector(const float *near, const float *words, long length, float *sums, long stride,
-                             const float *ahead, long ahead_stride) {
-    add_products(1, near, words, length, sums, stride, ahead, ahead_stride);
-}
-static ALONE void two_vectors(const float *near, const float *words, long length, float *sums, long stride,
-                              const float *ahead, long ahead_stride) {
-    add_products(2, near, words, length, sums, stride, ahead, ahead_stride);
-}
+// Functions of their own: inside the long ones below the compiler would run out of registers.
+#define KERNEL(name, rows, vecs)                                                                                       \
+    static ALONE void name(const float *near, const float *words, long length, float *sums, long stride,               \
+                           const to_come *come) {                                                                      \
+        add_products(rows, vecs, near, words, length, sums, stride, come);                                             \
+    }
+KERNEL(rows_and_one, ROWS, 1)
+KERNEL(rows_and_two, ROWS, 2)
+KERNEL(last_and_one, LAST, 1)
+KERNEL(last_and_two, LAST, 2)
 
-// Panel `first` of the words, columns `start` to `start + length`: turned[i][m] = x[first + m][start + i], 0 beyond M.
-static void turn(const float *x, long words, long k, long padded, long first, long start, float *turned) {
-    long width = smaller(PANEL, padded - first), given = smaller(width, words - first);
+INLINE long whole_vectors(long words) { return (words + LANES - 1) / LANES * LANES; }
+
+// Panel `first` of some words, columns `start` to `start + TURNED`: turned[i][m] = x[first + m][start + i], 0 beyond them.
+static void turn(const float *x, long words, long k, long first, long start, float *turned) {
+    long width = smaller(PANEL, whole_vectors(words) - first), given = smaller(width, words - first);
     long length = smaller(TURNED, k - start);
     float *to = turned + first * k + start * width;
     if (given < width) memset(to, 0, length * width * sizeof(float));
     transpose(x + first * k + start, k, to, width, given, length);
 }
 
-// sums[r][m] for ROWS rows of W from `row` on, of which `rows` exist, and all words.
-static void multiply_rows(const float *weight, const float *bias, const float *turned, long row, long rows, long n, long k,
-                          long padded, float *near, float *sums) {
-    for (long r = 0; r < ROWS; r++)
-        for (long m = 0; m < padded; m++) sums[r * padded + m] = bias && r < rows ? bias[row + r] : 0;
-    for (long start = 0; start < k; start += CHUNK) {
-        long length = smaller(CHUNK, k - start);
-        const float *from = weight + row * k + start;
-        for (long r = 0; r < rows; r++) memcpy(near + r * STRIDE, from + r * k, length * sizeof(float));
-        for (long first = 0; first < padded; first += PANEL) {
-            const float *ahead = first == 0 && row + 2 * ROWS <= n ? from + ROWS * k : 0;
-            if (padded - first >= PANEL)
-                two_vectors(near, turned + first * k + start * PANEL, length, sums + first, padded, ahead, k);
-            else
-                one_vector(near, turned + first * k + start * LANES, length, sums + first, padded, ahead, k);
-        }
+// The place with these rows in it, the first of a block at `from`; 0: there are none.
+static int set(const product *p, long from, long to, place *at) {
+    long left = smaller(BLOCK - (at->row - from) % BLOCK, to - at->row);
+    at->at_once = left > 2 * LAST ? ROWS : LAST;
+    at->rows = smaller(at->at_once, left);
+    at->length = smaller(CHUNK, p->k - at->start);
+    return left > 0;
+}
+
+static int advance(const product *p, long from, long to, place *at) {
+    at->start += CHUNK;
+    if (at->start >= p->k) at->row += at->rows, at->start = 0;
+    return set(p, from, to, at);
+}
+
+// sums[r][m] for the rows of a place and all words that were turned; what is to come is brought near.
+static void multiply_rows(const product *p, const place *at, const float *bias, const float *turned, long padded,
+                          const float *near, float *sums, const to_come *come) {
+    if (at->start == 0)
+        for (long r = 0; r < at->at_once; r++)
+            for (long m = 0; m < padded; m += LANES)
+                store(sums + r * padded + m, all(bias && r < at->rows ? bias[at->row + r] : 0));
+    for (long first = 0; first < padded; first += PANEL) {
+        int two = padded - first >= PANEL;
+        const float *panel = turned + first * p->k + at->start * (two ? PANEL : LANES);
+        (at->at_once == ROWS ? two ? rows_and_two : rows_and_one : two ? last_and_two : last_and_one)(
+            near, panel, at->length, sums + first, padded, first == 0 ? come : 0);
+    }
+    if (come->next) { // what a line at a time left behind
+        long done = smaller(at->length / LINE * LINE + (at->length % LINE ? LINE : 0), come->length / LINE * LINE);
+        for (long r = 0; r < come->rows; r++)
+            memcpy(come->near + r * STRIDE + done, come->next + r * come->stride + done,
+                   (come->length - done) * sizeof(float));
     }
 }
 
-// 0, or 1 where memory is short. bias (N) may be missing. out is (M, N).
-int linear(const float *x, const float *weight, const float *bias, float *out, long words, long n, long k, int threads) {
-    long padded = (words + LANES - 1) / LANES * LANES;
-    // Results are turned back several groups of rows at a time, so that whole lines of memory are written.
-    long block = (n < MANY_ROWS ? 1 : GROUPS) * ROWS;
-    float *turned = room_for(padded * k * sizeof(float));
-    float *every_sum = room_for(threads * block * padded * sizeof(float));
+// The results of `rows` rows from `row` on for the words from `begin` on, activated and turned back.
+static void write_back(const product *p, long part, long begin, long words, long row, long rows, float *sums) {
+    long padded = whole_vectors(words), width = p->parts * p->n;
+    vec slope;
+    if (p->activation != NONE)
+        for (float *at = sums; at < sums + rows * padded; at += LANES)
+            store(at, passing(load(at), p->activation, &slope));
+    float *out = p->out + begin * width + part * p->n + row;
+    for (long m = 0; m < words; m += 4) // a few words at a time: a line is written whole before it is left
+        transpose(sums + m, padded, out + m * width, width, rows, smaller(4, words - m));
+}
+
+// The words from `begin` on, which were turned, with rows `from` to `to` of one of the matrices.
+static void multiply(const product *p, long part, const float *turned, long begin, long words, long from, long to,
+                     float *near, float *sums) {
+    const float *weight = p->weights[part], *bias = p->biases ? p->biases[part] : 0;
+    long padded = whole_vectors(words), block = from;
+    float *other = near + ROWS * STRIDE;
+    place now = {.row = from};
+    if (!set(p, from, to, &now)) return;
+    for (long r = 0; r < now.rows; r++)
+        memcpy(near + r * STRIDE, weight + (now.row + r) * p->k, now.length * sizeof(float));
+    for (int more = 1; more;) {
+        place next = now;
+        more = advance(p, from, to, &next);
+        place beyond = next;
+        int yet = more && advance(p, from, to, &beyond);
+        to_come come = {more ? weight + next.row * p->k + next.start : 0,
+                        yet ? weight + beyond.row * p->k + beyond.start : 0,
+                        other, next.rows, next.length, p->k, beyond.rows};
+        multiply_rows(p, &now, bias, turned, padded, near, sums + (now.row - block) * padded, &come);
+        if (!more || next.row - block >= BLOCK) {
+            write_back(p, part, begin, words, block, now.row + now.rows - block, sums);
+            block = next.row;
+        }
+        float *read = near;
+        near = other, other = read, now = next;
+    }
+}
+
+// The cores share the matrices: each has some rows of all of them.
+static void share_rows(const product *p, float *turned, float *near, float *sums) {
+    long cores = omp_get_num_threads(), core = omp_get_thread_num();
+#pragma omp for collapse(2)
+    for (long first = 0; first < p->words; first += PANEL)
+        for (long start = 0; start < p->k; start += TURNED) turn(p->x, p->words, p->k, first, start, turned);
+    long every = (p->n + LAST - 1) / LAST, from = every * core / cores * LAST, to = every * (core + 1) / cores * LAST;
+    for (long part = 0; part < p->parts; part++)
+        multiply(p, part, turned, 0, p->words, from, smaller(to, p->n), near, sums);
+}
+
+// The cores share the words: each has some of them, a piece after the other, and all of the matrices.
+static void share_words(const product *p, float *turned, float *near, float *sums) {
+    long cores = omp_get_num_threads(), core = omp_get_thread_num(), vecs = whole_vectors(p->words) / LANES;
+    long from = vecs * core / cores * LANES, to = smaller(vecs * (core + 1) / cores * LANES, p->words);
+    long panels = (to - from + PANEL - 1) / PANEL, pieces = (panels * PANEL + PIECE - 1) / PIECE;
+    for (long piece = 0; piece < pieces; piece++) { // none is much smaller than the others
+        long begin = from + panels * piece / pieces * PANEL;
+        long words = smaller(from + panels * (piece + 1) / pieces * PANEL, to) - begin;
+        for (long first = 0; first < words; first += PANEL)
+            for (long start = 0; start < p->k; start += TURNED)
+                turn(p->x + begin * p->k, words, p->k, first, start, turned);
+        for (long part = 0; part < p->parts; part++) multiply(p, part, turned, begin, words, 0, p->n, near, sums);
+    }
+}
+
+// 0, or 1 where memory is short.
+int linear(const float *x, const float *const *weights, const float *const *biases, float *out, long words, long parts,
+           long n, long k, int activation, int threads) {
+    product p = {x, weights, biases, out, words, parts, n, k, activation};
+    int many = words >= threads * MANY;
+    long piece = whole_vectors(many ? PIECE : words); // words that are turned at once
+    float *turned = room_for((many ? threads : 1) * piece * k * sizeof(float));
+    float *every_sum = room_for(threads * ROOM * piece * sizeof(float));
     int short_of_memory = !turned || !every_sum;
 #pragma omp parallel num_threads(threads) if (!short_of_memory)
     if (!short_of_memory) {
-#pragma omp for collapse(2)
-        for (long first = 0; first < padded; first += PANEL)
-            for (long start = 0; start < k; start += TURNED) turn(x, words, k, padded, first, start, turned);
-        float near[ROWS * STRIDE];
+        float near[2 * ROWS * STRIDE]; // what is multiplied, and what comes next
         memset(near, 0, sizeof near);
-        float *sums = every_sum + omp_get_thread_num() * block * padded;
-#pragma omp for
-        for (long row = 0; row < n; row += block) {
-            long rows = smaller(block, n - row);
-            for (long r = 0; r < rows; r += ROWS)
-                multiply_rows(weight, bias, turned, row + r, smaller(ROWS, rows - r), n, k, padded, near, sums + r * padded);
-            for (long m = 0; m < words; m += 4) // a few words at a time: a line is written whole before it is left
-                transpose(sums + m, padded, out + m * n + row, n, rows, smaller(4, words - m));
-        }
+        long core = omp_get_thread_num();
+        float *sums = every_sum + core * ROOM * piece;
+        if (many) share_words(&p, turned + core * piece * k, near, sums);
+        else share_rows(&p, turned, near, sums);
     }
     free(turned);
     free(every_sum);

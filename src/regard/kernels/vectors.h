@@ -31,8 +31,28 @@ typedef int32_t four_places __attribute__((vector_size(16)));
 
 INLINE vec load(const float *from) { return *(const vec *)from; }
 INLINE void store(float *to, vec numbers) { *(vec *)to = numbers; }
+
+// The numbers that are left: a vector of them, or fewer, with zeros behind them.
+INLINE vec load_some(const float *from, long count) {
+    if (count >= LANES) return load(from);
+    float room[LANES] = {0};
+    memcpy(room, from, count * sizeof(float));
+    return load(room);
+}
+
+INLINE void store_some(float *to, vec numbers, long count) {
+    if (count >= LANES) {
+        store(to, numbers);
+    } else {
+        float room[LANES];
+        store(room, numbers);
+        memcpy(to, room, count * sizeof(float));
+    }
+}
+
 INLINE vec all(float number) { return number - (vec){}; }
 INLINE vec choose(ints which, vec yes, vec no) { return (vec)(((ints)yes & which) | ((ints)no & ~which)); }
+INLINE vec absolute(vec numbers) { return (vec)((ints)numbers & 0x7fffffff); }
 INLINE vec larger(vec one, vec other) { return choose(one > other, one, other); }
 INLINE long smaller(long one, long other) { return one < other ? one : other; }
 INLINE void *room_for(long bytes) { return aligned_alloc(64, (bytes + 63) / 64 * 64); }

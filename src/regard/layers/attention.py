@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regard import kernels
 from regard.layers import masks
-from regard.layers.linear import Linear
+from regard.layers.linear import Linear, side_by_side
 from regard.layers.tap import Tap
 
 
@@ -78,6 +78,7 @@ class Steps(NamedTuple):
     output: Tensor  # (…, T, K) the weighted sum of the values
 
 
+WHOLE = 16  # numbers of a head that make whole vectors, on any machine
 FEW = 8  # queries up to which our own kernel is faster than torch's
 SCALED_DOT = ScaledDot()
 SimilarityName = Literal["additive", "dot", "scaled_dot"]
@@ -112,7 +113,7 @@ def attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    mask: Tensor | None = None,
+    mask: Tensor | masks.Texts | None = None,
     *,
     origin: Tensor | None = None,
     causal: bool = False,
@@ -124,6 +125,11 @@ def attend(
     `origin` is as KeysValues has it.
     """
     watched = tap is not None and tap.watched
+    if isinstance(mask, masks.Texts):
+        if not watched and not causal and similarity.fused and texts_fit(query, query.shape[-1]):
+            scale = similarity.scale(query.shape[-1])
+            return kernels.attend_blocks(query, key, value, mask.bounds, max(mask.lengths), scale)
+        mask = mask.mask
     queries, few = query.shape[-2], query.shape[-2] <= FEW and not (causal and query.shape[-2] > 1)
     if few and not watched and similarity.fused and _for_kernel(query, key, value, mask, origin):
         return kernels.attend(query, key, value, mask, similarity.scale(query.shape[-1]), origin)
@@ -143,6 +149,11 @@ def attend(
         scale=similarity.scale(query.shape[-1]),
         enable_gqa=query.dim() == 4 and query.shape[1] != key.shape[1],
     )
+
+
+def texts_fit(words: Tensor, head: int) -> bool:
+    """Our own kernel looks at whole texts behind each other, with heads of this width: padding can be spared."""
+    return head % WHOLE == 0 and kernels.fits(words)
 
 
 def _for_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, origin: Tensor | None) -> bool:
@@ -223,16 +234,37 @@ class MultiHeadAttention(nn.Module):
         self.similarity = similarity
         self.weights = Tap()
 
-    def forward(self, words: Tensor, memory: Tensor, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
+    def forward(
+        self, words: Tensor, memory: Tensor, mask: Tensor | masks.Texts | None = None, *, causal: bool = False
+    ) -> Tensor:
+        if words is memory:
+            return self.look_around(words, mask, causal=causal)
         return self.look(words, self.remember(memory), mask, causal=causal)
 
     def remember(self, memory: Tensor) -> KeysValues:
-        return KeysValues(self._split(self.key(memory)), self._split(self.value(memory)))
+        return KeysValues(*map(self._split, side_by_side(memory, self.key, self.value)))
 
-    def look(self, words: Tensor, memory: KeysValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
-        query = self._split(self.query(words))  # (B, H, T, K)
+    def look(
+        self, words: Tensor, memory: KeysValues, mask: Tensor | masks.Texts | None = None, *, causal: bool = False
+    ) -> Tensor:
+        return self._attend(self._split(self.query(words)), memory, mask, causal)
+
+    def look_around(
+        self,
+        words: Tensor,
+        mask: Tensor | masks.Texts | None = None,
+        *,
+        causal: bool = False,
+        cache: Appendable | None = None,
+    ) -> Tensor:
+        """The words look at each other; a `cache` has what came before them."""
+        query, key, value = map(self._split, side_by_side(words, self.query, self.key, self.value))
+        seen = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
+        return self._attend(query, seen, mask, causal)
+
+    def _attend(self, query: Tensor, seen: KeysValues, mask: Tensor | masks.Texts | None, causal: bool) -> Tensor:
         heads = attend(
-            query, *memory[:2], mask, origin=memory.origin, causal=causal, similarity=self.similarity, tap=self.weights
+            query, *seen[:2], mask, origin=seen.origin, causal=causal, similarity=self.similarity, tap=self.weights
         )
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
@@ -276,7 +308,7 @@ class SelfAttention(nn.Module):
     def forward(
         self,
         words: Tensor,
-        mask: Tensor | None = None,
+        mask: Tensor | masks.Texts | None = None,
         *,
         turn: Turn | None = None,
         cache: Appendable | None = None,

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.layers.linear import in_columns, is_worth, linear
+from regard.layers.screening import Screen
 
 MANY = 512  # rows up to which W xᵀ is the faster way round
 
@@ -40,6 +41,10 @@ class Embedding(nn.Module):
         if step and not torch.is_grad_enabled() and words.device.type == "cpu" and not is_worth(words, self.weight):
             return in_columns(words, self.weight, bias)
         return linear(words, self.weight if self.padding is None else _Pinned.apply(self.weight, self.padding), bias)
+
+    def screen(self, bias: Tensor | None = None) -> Screen | None:
+        """What finds the largest of the logits without computing all of them; None: it is not to be had here."""
+        return Screen.of(self.weight, bias)
 
 
 class _Pinned(torch.autograd.Function):

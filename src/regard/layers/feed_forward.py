@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.function import Function, once_differentiable
 
 from regard import kernels
-from regard.layers.linear import Linear
+from regard.layers.linear import Linear, activated
 
 
 class Activation:
@@ -38,7 +38,7 @@ class _Activated(Function):
 
 swish = Activation("swish", F.silu)
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
+    "relu": Activation("relu", F.relu),
     "swish": swish,
     "gelu": Activation("gelu", F.gelu),
     "gelu_tanh": Activation("gelu_tanh", partial(F.gelu, approximate="tanh")),  # GPT-2's
@@ -55,7 +55,7 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, words: Tensor) -> Tensor:
-        return self.contract(self.activation(self.expand(words)))
+        return self.contract(activated(words, self.expand, self.activation))
 
 
 class GatedFeedForward(nn.Module):

@@ -1,15 +1,18 @@
 """x Wᵀ + b, fast also for the few rows of a decoding step."""
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from regard import kernels
 
 FEW = 128  # rows up to which the other way round is faster
-WORTH = range(8, 513)  # rows for which our own kernel is the fastest
+WORTH = 8  # rows from which our own kernel is the fastest
 LARGE = 2**18  # numbers from which a matrix is worth several threads
 
 
@@ -37,7 +40,7 @@ def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def is_worth(words: Tensor, weight: Tensor) -> bool:
     """Our own kernel is to be had for this product, and the fastest."""
     fit = words.shape[-1] == weight.shape[1]  # where it is not, torch says so
-    return fit and words.numel() // weight.shape[1] in WORTH and kernels.fits(words, weight)
+    return fit and words.numel() // weight.shape[1] >= WORTH and kernels.fits(words, weight)
 
 
 def in_parts(word: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -66,5 +69,36 @@ def in_columns(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Ten
 class Linear(nn.Linear):
     """nn.Linear through `linear`."""
 
+    hooked = False  # somebody wants to see what goes in or comes out of this layer alone
+
     def forward(self, words: Tensor) -> Tensor:
         return linear(words, self.weight, self.bias)
+
+    def register_forward_pre_hook(self, *given: Any, **options: Any) -> RemovableHandle:
+        self.hooked = True
+        return super().register_forward_pre_hook(*given, **options)
+
+    def register_forward_hook(self, *given: Any, **options: Any) -> RemovableHandle:
+        self.hooked = True
+        return super().register_forward_hook(*given, **options)
+
+
+def activated(words: Tensor, layer: Any, activation: Callable[[Tensor], Tensor]) -> Tensor:
+    """`activation(layer(words))`, in one go where our own kernel knows the activation by its name."""
+    name = getattr(activation, "name", None)
+    if name is not None and _in_one_go(words, layer):
+        return kernels.linear(words, layer.weight, layer.bias, name)
+    return activation(layer(words))
+
+
+def side_by_side(words: Tensor, *layers: Any) -> tuple[Tensor, ...]:
+    """What each of some layers of one shape makes of the words, the words read once."""
+    if not _in_one_go(words, *layers):
+        return tuple(layer(words) for layer in layers)
+    found = kernels.linears(words, [layer.weight for layer in layers], [layer.bias for layer in layers])
+    return found.chunk(len(layers), dim=-1)
+
+
+def _in_one_go(words: Tensor, *layers: Any) -> bool:
+    """Our own kernel does all these layers at once, and nobody looks in between."""
+    return all(type(layer) is Linear and not layer.hooked and is_worth(words, layer.weight) for layer in layers)

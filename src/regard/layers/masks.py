@@ -5,8 +5,33 @@ told by segments (B, T): 0 is padding, k the row's k-th sentence. A padded batch
 one several, and the same function serves both.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts behind each other in one row, (1, T), without padding: each sees all of itself, and nothing else."""
+
+    lengths: Sequence[int]
+
+    @property
+    def bounds(self) -> Tensor:
+        """(N + 1,) where each begins; the last is where all end."""
+        return torch.tensor([0, *self.lengths]).cumsum(0)
+
+    @property
+    def segments(self) -> Tensor:
+        """(1, T): k for the words of the k-th."""
+        return torch.arange(1, len(self.lengths) + 1).repeat_interleave(torch.tensor(self.lengths))[None]
+
+    @property
+    def mask(self) -> Tensor:
+        """What they see as a mask, (1, 1, T, T)."""
+        return same_segment(self.segments, self.segments)
 
 
 def padding(ids: Tensor, symbol: int) -> Tensor:

@@ -26,13 +26,13 @@ class Rounded:
     """A matrix (N, D) in int8 for our own kernel: `rounded(words)` is words Wᵀ, about."""
 
     def __init__(self, weight: Tensor) -> None:
-        self._weight, self._scales = kernels.rounded(weight)
+        self._matrix = kernels.rounded(weight)
         self._width = weight.shape[1]
 
     def __call__(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
         """(…, N) of words (…, D); no gradient comes back."""
         assert words.shape[-1] == self._width, f"words of {words.shape[-1]} numbers, wanted {self._width}"
-        return kernels.linear_int8(words.detach(), self._weight, self._scales, bias)
+        return kernels.linear_int8(words.detach(), self._matrix, bias)
 
 
 class Packed:
@@ -96,6 +96,9 @@ class QuantizedEmbedding(Embedding):
 
     def logits(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
         return self.product(words, bias)
+
+    def screen(self, bias: Tensor | None = None) -> None:
+        """None: its logits are those of the rounded table, and cheap already."""
 
 
 def quantize(model: nn.Module) -> int:

@@ -24,15 +24,15 @@ class SentenceEmbedding(nn.Module):
         self.norm = nn.LayerNorm(width, eps=epsilon)
         self.dropout = Dropout(dropout)
 
-    def forward(self, ids: Tensor, segments: Tensor | None) -> Tensor:
-        """(B, T, D) of ids (B, T); without segments all words are of the first sentence."""
+    def forward(self, ids: Tensor, segments: Tensor | None, places: Tensor | None = None) -> Tensor:
+        """(B, T, D) of ids (B, T); without segments all are of the first sentence, without places in one text."""
         if segments is None:
             sentences = self.sentences.weight[0]
         elif segments.shape != ids.shape:
             raise InputError(f"segments are {tuple(segments.shape)}, wanted the shape of ids, {tuple(ids.shape)}")
         else:
             sentences = self.sentences(segments)
-        return self.dropout(self.norm(self.words(ids) + self.positions(0, ids.shape[1]) + sentences))
+        return self.dropout(self.norm(self.words(ids) + self.positions(0, ids.shape[1], places) + sentences))
 
 
 class WordHead(nn.Module):

@@ -367,10 +367,7 @@ class DecoderBlock(nn.Module):
         return self.words(words)
 
     def _look_back(self, words: Tensor, cache: Cache | None) -> Tensor:
-        written = self.attention.remember(words)
-        if cache is not None:
-            written = cache.append(written)
-        return self.attention.look(words, written, causal=True)
+        return self.attention.look_around(words, causal=True, cache=cache)
 
     def _look_at(self, words: Tensor, memory: KeysValues, seen: list[Tensor] | None) -> Tensor:
         # Beams share their picture's memory: (B * beams, 1, D) queries become (B, beams, D).

@@ -21,6 +21,7 @@ from regard.layers.feed_forward import FeedForward
 from regard.layers.initializing import small_normal
 from regard.layers.positions import LearnedPositions
 from regard.layers.prompts import PromptState, of_segments, unread
+from regard.layers.screening import Screen
 from regard.layers.tap import Tap
 from regard.models.symbols import LanguageConfig, heads_fit
 
@@ -100,8 +101,17 @@ class GPT(nn.Module):
 
     def step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
+        words, state = self.advance(tokens, state)
+        return self.logits(words), state
+
+    def advance(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
+        """A step but for its logits: the words (B, D) they are made of."""
         words = self._embed(tokens[:, None], state.length, state.place())
-        return self.logits(self._through(words, state.mask(), state.caches)[:, 0]), state
+        return self._through(words, state.mask(), state.caches)[:, 0], state
+
+    def screen(self) -> Screen | None:
+        """What finds the likeliest word behind such words."""
+        return self._output.screen()
 
     @property
     def _output(self) -> Embedding:

@@ -22,6 +22,7 @@ from regard.layers.feed_forward import GatedFeedForward
 from regard.layers.initializing import small_normal
 from regard.layers.positions import Rotary, Stretch
 from regard.layers.prompts import PromptState, of_segments, unread
+from regard.layers.screening import Screen
 from regard.layers.tap import Tap
 from regard.models.symbols import LanguageConfig, heads_fit
 
@@ -137,8 +138,17 @@ class Llama(nn.Module):
 
     def step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
+        words, state = self.advance(tokens, state)
+        return self.logits(words), state
+
+    def advance(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
+        """A step but for its logits: the words (B, D) they are made of."""
         words = self._through(tokens[:, None], state.length, state.place(), state.mask(), state.caches)
-        return self.logits(words[:, 0]), state
+        return words[:, 0], state
+
+    def screen(self) -> Screen | None:
+        """What finds the likeliest word behind such words."""
+        return self._output.screen()
 
     @property
     def _output(self) -> Embedding:

@@ -9,6 +9,7 @@ Post-norm is the paper's: norm(x + f(x)). Pre-norm, x + f(norm(x)), trains witho
 the end. Dropout stands where the paper has it (5.4): on each sublayer's output and on embedding plus position.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -18,17 +19,18 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.layers import masks
-from regard.layers.attention import KeysValues, MultiHeadAttention
+from regard.layers.attention import KeysValues, MultiHeadAttention, texts_fit
 from regard.layers.beams import moved_sentences
 from regard.layers.cache import Cache
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
+from regard.layers.screening import Screen
 from regard.layers.tap import Tap, watched
 from regard.models.symbols import Symbols, Writer, heads_fit
 
-GROUP = 16  # sentences that are read side by side
+TOKENS = 2048  # that are read at once, at most
 
 
 class TransformerConfig(Writer):
@@ -162,29 +164,43 @@ class Transformer(nn.Module):
 
     def step(self, tokens: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
+        words, state = self.advance(tokens, state)
+        return self._logits(words), state
+
+    def advance(self, tokens: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
+        """A step but for its logits: the words (B, D) they are made of."""
         words = self._embed(self._target_table, tokens[:, None], start=state.caches[0].length)
-        words = self.decoder(words, state.memory, state.memory_mask, caches=state.caches)
-        return self._logits(words[:, 0]), state
+        return self.decoder(words, state.memory, state.memory_mask, caches=state.caches)[:, 0], state
+
+    def screen(self) -> Screen | None:
+        """What finds the likeliest word behind such words."""
+        return self._output.screen(self.output_bias)
 
     def _read(self, source: Tensor, mask: Tensor) -> Tensor:
-        """The encoder's words (B, S, D). Many sentences are read in groups of like length: padding costs time."""
-        if len(source) <= GROUP or torch.is_grad_enabled() or watched(self.encoder):
+        """The encoder's words (B, S, D). Where it can be, sentences stand behind each other: padding costs time."""
+        head = self.config.width // self.config.heads
+        if torch.is_grad_enabled() or watched(self.encoder) or not texts_fit(self.embedding.weight, head):
             return self.encoder(self._embed(self.embedding, source), mask)
-        lengths = mask.sum(-1).flatten()  # (B,)
+        real = mask[:, 0, 0]  # (B, S)
+        lengths = real.sum(-1).tolist()
+        positions = self.positions(0, source.shape[1])
         memory = self.embedding.weight.new_zeros(*source.shape, self.config.width)
-        for rows in lengths.argsort(descending=True, stable=True).split(GROUP):
-            longest = int(lengths[rows[0]])
-            words = self._embed(self.embedding, source[rows, :longest])
-            memory[rows, :longest] = self.encoder(words, mask[rows, ..., :longest])
+        for rows in _runs(lengths, TOKENS):
+            here = real[rows]
+            words = self.join(self.embedding(source[rows][here]), positions[here.nonzero()[:, 1]])  # (T, D)
+            memory[rows][here] = self.encoder(self.dropout(words)[None], masks.Texts(lengths[rows]))[0]
         return memory
 
     @property
     def _target_table(self) -> Embedding:
         return self.target_embedding if self.config.target_vocabulary else self.embedding
 
+    @property
+    def _output(self) -> Embedding:
+        return self._target_table if self.config.tied else self.output
+
     def _logits(self, words: Tensor) -> Tensor:
-        table = self._target_table if self.config.tied else self.output
-        return table.logits(words, self.output_bias)
+        return self._output.logits(words, self.output_bias)
 
     def _embed(self, table: Embedding, ids: Tensor, *, start: int = 0, segments: Tensor | None = None) -> Tensor:
         positions = self.positions(start, start + ids.shape[1])  # (T, D)
@@ -235,6 +251,17 @@ class TransformerState:
             cache.reorder(rows)
 
 
+def _runs(lengths: Sequence[int], most: int) -> Iterator[slice]:
+    """All texts in their order, as many at once as have at most so many tokens together, one at least."""
+    start, tokens = 0, 0
+    for number, length in enumerate(lengths):
+        if number > start and tokens + length > most:
+            yield slice(start, number)
+            start, tokens = number, 0
+        tokens += length
+    yield slice(start, len(lengths))
+
+
 class Encoder(nn.Module):
     """Reads the source: each block lets every word look at every other."""
 
@@ -243,7 +270,7 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
-    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, words: Tensor, mask: Tensor | masks.Texts) -> Tensor:
         for block in self.blocks:
             words = block(words, mask)
         return self.norm(words)
@@ -262,7 +289,7 @@ class EncoderBlock(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
-    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, words: Tensor, mask: Tensor | masks.Texts) -> Tensor:
         if self.pre_norm:
             seen = self.norm_attention(words)
             words = words + self.dropout(self.attention(seen, seen, mask))
@@ -339,10 +366,7 @@ class DecoderBlock(nn.Module):
         return self.memory_attention.remember(memory)
 
     def _look_back(self, words: Tensor, mask: Tensor | None, cache: Cache | None) -> Tensor:
-        written = self.attention.remember(words)
-        if cache is not None:
-            written = cache.append(written)
-        return self.attention.look(words, written, mask, causal=True)
+        return self.attention.look_around(words, mask, causal=True, cache=cache)
 
     def _look_at(self, words: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
         # Beams share their sentence's memory: (B * beams, 1, D) queries become (B, beams, D).

@@ -37,6 +37,20 @@ def batches_by_length(lengths: Sequence[int], tokens: int = TOKENS) -> Iterator[
         yield batch
 
 
+def batches_of_texts(lengths: Sequence[int], tokens: int = TOKENS) -> Iterator[list[int]]:
+    """The numbers of all rows, the longest first, in batches of at most `tokens` words, nothing padded."""
+    batch: list[int] = []
+    words = 0
+    for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
+        if batch and words + lengths[row] > tokens:
+            yield batch
+            batch, words = [], 0
+        batch.append(row)
+        words += lengths[row]
+    if batch:
+        yield batch
+
+
 def side_by_side(rows: Sequence[Sequence[int]], padding: int) -> Tensor:
     """Ids (B, T), short rows filled up."""
     longest = max(map(len, rows))
@@ -52,12 +66,25 @@ def embed_rows(model: Any, rows: Sequence[Sequence[int]], pooling: Pooling) -> T
     device = next(model.parameters()).device
     found = torch.empty(len(rows), width)
 
-    def embed(batch: list[int]) -> None:
+    def embed_padded(batch: list[int]) -> None:
         with torch.inference_mode():
             ids = side_by_side([rows[row] for row in batch], padding).to(device)
             found[batch] = pooled(model.read(ids).words, ids != padding, pooling).float().cpu()
 
-    batches = list(batches_by_length([len(row) for row in rows]))
+    def embed_unpadded(batch: list[int]) -> None:
+        with torch.inference_mode():
+            texts = [rows[row] for row in batch]
+            words = model.encoder.read_texts(texts).split([len(text) for text in texts])
+            found[batch] = torch.cat([pooled(one[None], real_in(one), pooling) for one in words])
+
+    def real_in(words: Tensor) -> Tensor:
+        return torch.ones(1, len(words), dtype=torch.bool)
+
+    lengths = [len(row) for row in rows]
+    with torch.inference_mode():
+        unpadded = model.encoder.reads_texts
+    batches = list(batches_of_texts(lengths) if unpadded else batches_by_length(lengths))
+    embed = embed_unpadded if unpadded else embed_padded
     if device.type != "cpu" or len(batches) == 1:
         for batch in batches:
             embed(batch)

@@ -1,0 +1,223 @@
+// Which row n of a matrix W (N, K) gives the largest W[n] · x[m] + bias[n], for each word x[m] (K), in float32.
+//
+// The matrix in int8 tells each product up to a margin: what rounding left out of the row and of the word, each at most
+// as much as its length times that of the other (Cauchy-Schwarz). Only rows that by their margins can still be the best,
+// a few of many thousands, are multiplied as they are. The answer is the exact one; only the way to it is shorter.
+//
+// Words are whole numbers of 16 bits, as in int8.h. Where the machine adds up four products of 8 bits at once, and no
+// word has numbers so large beside its others that 8 bits tell little of them, they are bytes, twice as fast.
+#include "int8.h"
+#include <math.h>
+#include <omp.h>
+
+#ifdef __AVX2__
+#define ROUNDING 1e-6f // what float32 itself may be wrong by, as a share of the lengths
+
+// What is multiplied: W as it is, and rounded, with what round_rows says of it.
+typedef struct {
+    const float *weight, *bias; // bias (N) may be missing; -inf: this row is not asked for
+    const int8_t *rounded;
+    const float *scales, *errors, *sizes;
+    const int32_t *totals;
+    long n;
+} table;
+
+// How far a word's products may be from what whole numbers tell: lengths[m] · errors[n] + rests[m] · sizes[n].
+typedef struct {
+    float *lengths, *rests; // (padded)
+} margins;
+
+#if defined(__AVX512VNNI__) && defined(AVX512)
+#define BYTES 1
+#define QUAD 4
+#define FAR 1024         // bytes of a row of W that are near at once
+#define NEAR (FAR + 64)  // their distance: no power of two
+#define COARSE 0.03f     // the share of a word's length that bytes may leave out
+
+// The word in bytes, 128 for zero; what they leave out has the length `rest`. 0: too much.
+static int to_bytes(const float *x, long k, float length, uint8_t *bytes, float *level, float *rest) {
+    vec best = {}, squares = {};
+    for (long i = 0; i < k; i += LANES) best = larger(absolute(load(x + i)), best);
+    *level = largest_of(best) / 127;
+    vec factor = all(*level > 1e-30f ? 1 / *level : 0);
+    for (long i = 0; i < k; i += LANES) {
+        vec whole = rounded_of(load(x + i) * factor), left = load(x + i) - whole * *level;
+        squares += left * left;
+        _mm_storeu_si128((void *)(bytes + i), _mm512_cvtepi32_epi8((__m512i)(__builtin_convertvector(whole, ints) + 128)));
+    }
+    *rest = sqrtf(sum_of(squares));
+    return *rest <= COARSE * length;
+}
+
+// sums[r][m] += Σ near[r][i] words[i][m], for ROWS rows and one or two vectors of words.
+INLINE void add_quads(const int vecs, const int8_t *near, const uint8_t *words, long length, int32_t *sums, long stride,
+                      const int8_t *ahead, long ahead_stride) {
+    wide sum[ROWS][2];
+    UNROLL for (int r = 0; r < ROWS; r++)
+        UNROLL for (int v = 0; v < vecs; v++) sum[r][v] = load_wide(sums + r * stride + v * LANES);
+    for (long i = 0; i < length; i += QUAD) {
+        if (ahead && i % 64 == 0)
+            for (int r = 0; r < ROWS; r++) __builtin_prefetch(ahead + r * ahead_stride + i, 0, 2);
+        wide word[2];
+        UNROLL for (int v = 0; v < vecs; v++) word[v] = load_wide(words + (i * vecs + v * QUAD) * LANES);
+        UNROLL for (int r = 0; r < ROWS; r++) {
+            int32_t quad;
+            memcpy(&quad, near + r * NEAR + i, sizeof quad);
+            UNROLL for (int v = 0; v < vecs; v++)
+                sum[r][v] = _mm512_dpbusd_epi32(sum[r][v], word[v], _mm512_set1_epi32(quad));
+        }
+    }
+    UNROLL for (int r = 0; r < ROWS; r++)
+        UNROLL for (int v = 0; v < vecs; v++) store_wide(sums + r * stride + v * LANES, sum[r][v]);
+}
+static ALONE void quads_one(const int8_t *near, const uint8_t *words, long length, int32_t *sums, long stride,
+                            const int8_t *ahead, long ahead_stride) {
+    add_quads(1, near, words, length, sums, stride, ahead, ahead_stride);
+}
+static ALONE void quads_two(const int8_t *near, const uint8_t *words, long length, int32_t *sums, long stride,
+                            const int8_t *ahead, long ahead_stride) {
+    add_quads(2, near, words, length, sums, stride, ahead, ahead_stride);
+}
+
+static void turn_bytes(const whole_words *w, const uint8_t *bytes, uint8_t *turned, long first, long start) {
+    long width = smaller(PANEL, w->padded - first), given = smaller(width, w->words - first);
+    uint8_t *to = turned + first * w->k + start * width;
+    if (given < width) memset(to, 0, TURNED * width);
+    transpose((const float *)(bytes + first * w->k + start), w->k / QUAD, (float *)to, width, given, TURNED / QUAD);
+}
+
+// As multiply_rows, with words in bytes.
+static void multiply_bytes(const table *t, const whole_words *w, const uint8_t *turned, long row, long rows, int8_t *near,
+                           int32_t *sums) {
+    long k = w->k, padded = w->padded;
+    for (long r = 0; r < ROWS; r++)
+        for (long m = 0; m < padded; m++) sums[r * padded + m] = r < rows ? -128 * t->totals[row + r] : 0;
+    for (long start = 0; start < k; start += FAR) {
+        long length = smaller(FAR, k - start);
+        const int8_t *from = t->rounded + row * k + start;
+        for (long r = 0; r < rows; r++) memcpy(near + r * NEAR, from + r * k, length);
+        for (long first = 0; first < padded; first += PANEL) {
+            const int8_t *ahead = first == 0 && row + 2 * ROWS <= t->n ? from + ROWS * k : 0;
+            int two = padded - first >= PANEL;
+            const uint8_t *panel = turned + first * k + start * (two ? PANEL : LANES);
+            (two ? quads_two : quads_one)(near, panel, length, sums + first, padded, ahead, k);
+        }
+    }
+}
+#else // never called
+#define BYTES 0
+#define NEAR 0
+static int to_bytes(const float *x, long k, float length, uint8_t *bytes, float *level, float *rest) {
+    return (void)x, (void)k, (void)length, (void)bytes, (void)level, (void)rest, 0;
+}
+static void turn_bytes(const whole_words *w, const uint8_t *bytes, uint8_t *turned, long first, long start) {
+    (void)w, (void)bytes, (void)turned, (void)first, (void)start;
+}
+static void multiply_bytes(const table *t, const whole_words *w, const uint8_t *turned, long row, long rows, int8_t *near,
+                           int32_t *sums) {
+    (void)t, (void)w, (void)turned, (void)row, (void)rows, (void)near, (void)sums;
+}
+#endif
+
+static float product(const float *one, const float *other, long k) {
+    vec sums[4] = {};
+    long i = 0;
+    for (; i + 4 * LANES <= k; i += 4 * LANES)
+        UNROLL for (int v = 0; v < 4; v++) sums[v] += load(one + i + v * LANES) * load(other + i + v * LANES);
+    float total = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    for (; i < k; i++) total += one[i] * other[i];
+    return total;
+}
+
+// Of the rows of a block: the most that one of them may give each word, and `floors`, the least that the best row gives.
+static void bound(const table *t, const whole_words *w, const margins *left, long row, long rows, const int32_t *restrict sums,
+                  float *restrict ceilings, float *restrict floors) {
+    for (long m = 0; m < w->padded; m++) ceilings[m] = -INFINITY;
+    for (long r = 0; r < rows; r++) {
+        float scale = t->scales[row + r], bias = t->bias ? t->bias[row + r] : 0;
+        float error = t->errors[row + r] + ROUNDING * t->sizes[row + r], size = t->sizes[row + r];
+        for (long m = 0; m < w->padded; m++) {
+            float told = sums[r * w->padded + m] * (w->levels[m] * scale) + bias;
+            float margin = left->lengths[m] * error + left->rests[m] * size;
+            ceilings[m] = told + margin > ceilings[m] ? told + margin : ceilings[m];
+            floors[m] = told - margin > floors[m] ? told - margin : floors[m];
+        }
+    }
+}
+
+// The best of the rows whose block may have it; -1: none gives a number.
+static int64_t best_row(const table *t, const float *x, long k, const float *ceilings, long stride, float floor) {
+    int64_t found = -1;
+    float best = -INFINITY;
+    for (long row = 0; row < t->n; row += ROWS) {
+        if (ceilings[row / ROWS * stride] < floor) continue;
+        for (long r = row; r < smaller(row + ROWS, t->n); r++) {
+            float value = product(x, t->weight + r * k, k) + (t->bias ? t->bias[r] : 0);
+            if (value > best && value < INFINITY) best = value, found = r;
+        }
+    }
+    return found;
+}
+
+// x (M, K) with zeros behind it up to `wide` numbers a word stands in `filled` (M, wide). 0, or 1 where memory is short.
+int likeliest(const float *x, const float *filled, const float *weight, const float *bias, const int8_t *rounded,
+              const float *scales, const float *errors, const float *sizes, const int32_t *totals, long words, long n,
+              long k, long wide, float most, int64_t *found, int threads) {
+    table t = {weight, bias, rounded, scales, errors, sizes, totals, n};
+    whole_words w = {.words = words, .k = wide};
+    int short_of_memory = make_room(&w), coarse = !BYTES || words <= FEW;
+    long blocks = (n + ROWS - 1) / ROWS;
+    int32_t *every_sum = room_for(threads * ROWS * w.padded * sizeof(int32_t));
+    float *ceilings = room_for(blocks * w.padded * sizeof(float)), *floors = room_for(threads * w.padded * sizeof(float));
+    uint8_t *bytes = room_for(words * wide), *turned = room_for(w.padded * wide);
+    margins left = {calloc(w.padded, sizeof(float)), calloc(w.padded, sizeof(float))};
+    short_of_memory |= !every_sum || !ceilings || !floors || !bytes || !turned || !left.lengths || !left.rests;
+#pragma omp parallel num_threads(threads) if (!short_of_memory)
+    if (!short_of_memory) {
+#pragma omp for reduction(| : coarse)
+        for (long m = 0; m < words; m++) {
+            left.lengths[m] = sqrtf(product(x + m * k, x + m * k, k));
+            if (!coarse)
+                coarse |= !to_bytes(filled + m * wide, wide, left.lengths[m], bytes + m * wide, w.levels + m, left.rests + m);
+        }
+        if (coarse) {
+            round_words(filled, most, &w);
+#pragma omp for
+            for (long m = 0; m < words; m++) left.rests[m] = w.levels[m] * 0.5f * sqrtf(k);
+        } else {
+#pragma omp for collapse(2)
+            for (long first = 0; first < w.padded; first += PANEL)
+                for (long start = 0; start < wide; start += TURNED) turn_bytes(&w, bytes, turned, first, start);
+        }
+        int16_t near[ROWS * STRIDE];
+        memset(near, 0, sizeof near);
+        int32_t *sums = every_sum + (long)omp_get_thread_num() * ROWS * w.padded;
+        float *own = floors + omp_get_thread_num() * w.padded;
+        for (long m = 0; m < w.padded; m++) own[m] = -INFINITY;
+#pragma omp for
+        for (long block = 0; block < blocks; block++) {
+            long row = block * ROWS, rows = smaller(ROWS, n - row);
+            if (coarse) multiply_rows(&w, rounded, n, row, rows, near, sums);
+            else multiply_bytes(&t, &w, turned, row, rows, (int8_t *)near, sums);
+            bound(&t, &w, &left, row, rows, sums, ceilings + block * w.padded, own);
+        }
+#pragma omp for schedule(dynamic)
+        for (long m = 0; m < words; m++) {
+            float floor = -INFINITY;
+            for (long core = 0; core < omp_get_num_threads(); core++) floor = fmaxf(floor, floors[core * w.padded + m]);
+            found[m] = best_row(&t, x + m * k, k, ceilings + m, w.padded, floor);
+        }
+    }
+    free_room(&w);
+    free(every_sum), free(ceilings), free(floors), free(bytes), free(turned), free(left.lengths), free(left.rests);
+    return short_of_memory;
+}
+#else
+int likeliest(const float *x, const float *filled, const float *weight, const float *bias, const int8_t *rounded,
+              const float *scales, const float *errors, const float *sizes, const int32_t *totals, long words, long n,
+              long k, long wide, float most, int64_t *found, int threads) {
+    (void)totals, (void)x, (void)filled, (void)weight, (void)bias, (void)rounded, (void)scales, (void)errors, (void)sizes, (void)words;
+    (void)n, (void)k, (void)wide, (void)most, (void)found, (void)threads;
+    return 1;
+}
+#endif

@@ -1,0 +1,58 @@
+"""The likeliest word without all logits: of a table of many thousand words only a few are compared exactly.
+
+The table in int8, a quarter of the bytes and half of the arithmetic, tells each logit up to a margin that is certain;
+words that by their margins cannot be the likeliest are passed over. What is left, mostly a handful, is compared in
+float32 as it is (kernels/screening.c). The answer is the exact one. What gets lost are the logits themselves, and with
+them the probability of the word: this is for writing, not for scoring.
+"""
+
+from collections.abc import Collection
+
+import torch
+from torch import Tensor
+
+from regard import kernels
+
+LARGE = 2**20  # numbers of a table from which it pays
+
+
+class Screen:
+    """A table (V, D), and a bias (V,) where there is one, as they are now; made anew when they have changed."""
+
+    def __init__(self, table: Tensor, bias: Tensor | None = None) -> None:
+        self._table, self._bias = table.detach(), bias
+        self._near = kernels.rounded(table)
+        self._biases: dict[frozenset[int], Tensor | None] = {}
+
+    @classmethod
+    def of(cls, table: Tensor, bias: Tensor | None = None) -> "Screen | None":
+        """None where it cannot be had, or does not pay."""
+        if table.numel() < LARGE or not kernels.fits(table) or not kernels.int8_here():
+            return None
+        screen = cls(table, bias)
+        return screen if screen._near.errors.isfinite().all() else None  # the others say what is wrong with the weights
+
+    @property
+    def vocabulary(self) -> int:
+        return len(self._table)
+
+    def likeliest(self, words: Tensor, banned: Collection[int] = ()) -> Tensor:
+        """For words (B, D) the ids (B,) with the largest logits, but for the banned ones; -1: no logit is a number."""
+        without = frozenset(banned)
+        if without not in self._biases:
+            self._biases[without] = self._bias_without(without)
+        return kernels.likeliest(words, self._table, self._near, self._biases[without])
+
+    def _bias_without(self, banned: frozenset[int]) -> Tensor | None:
+        if not banned:
+            return self._bias
+        bias = self._table.new_zeros(len(self._table)) if self._bias is None else self._bias.clone()
+        bias[torch.tensor(sorted(banned))] = -torch.inf
+        return bias
+
+
+def likeliest_written_out(words: Tensor, table: Tensor, bias: Tensor | None, banned: Collection[int]) -> Tensor:
+    """The same by all logits."""
+    logits = torch.nn.functional.linear(words, table, bias)
+    logits[:, sorted(banned)] = -torch.inf
+    return logits.argmax(-1)

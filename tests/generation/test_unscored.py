@@ -1,0 +1,88 @@
+"""Greedy without scores: the same texts, found without all logits, and no answer where there is none."""
+
+import math
+
+import pytest
+import torch
+
+from regard import kernels
+from regard.errors import InputError
+from regard.generation import Greedy, Sample, generate
+from regard.generation.decode import Limits
+from regard.layers.quantized import quantize
+from tests.contracts.examples import LANGUAGE_MODELS, TRANSLATORS, named
+
+pytestmark = pytest.mark.skipif(not kernels.int8_here(), reason="there is no screen without our own int8 kernels")
+
+PROMPTS = [[7, 8, 9, 10], [11], [12, 13]] * 5  # more than few
+
+
+@pytest.fixture(autouse=True)
+def _small_tables_too(monkeypatch):
+    monkeypatch.setattr("regard.layers.screening.LARGE", 0)
+
+
+def inputs_of(example):
+    if example in LANGUAGE_MODELS:
+        return PROMPTS
+    source = torch.randint(4, 30, (15, 9), generator=torch.Generator().manual_seed(3))
+    source[::2, 6:] = example.config.symbols.padding
+    return source
+
+
+def limits_of(**more):
+    return Limits([4, 8, 12] * 5, **more)
+
+
+@pytest.mark.parametrize("example", [*TRANSLATORS, *LANGUAGE_MODELS], ids=named)
+@pytest.mark.parametrize("limits", [{}, {"shortest": 3}, {"words": 20}, {"ends": [5, 6], "shortest": 2}], ids=str)
+def test_the_texts_are_the_scored_ones(example, limits, monkeypatch):
+    model, inputs = example.loud_model().eval(), inputs_of(example)
+    wanted = generate(model, inputs, Greedy(), limits_of(**limits))
+    if hasattr(model, "screen"):
+        monkeypatch.setattr(model, "step", None)  # no logits
+    found = generate(model, inputs, Greedy(scored=False), limits_of(**limits))
+    assert [one[0].tokens for one in found] == [one[0].tokens for one in wanted]
+    assert [one[0].ended for one in found] == [one[0].ended for one in wanted]
+    if hasattr(model, "screen"):
+        assert all(math.isnan(one[0].log_probability) and math.isnan(one[0].score) for one in found)
+
+
+@pytest.mark.parametrize("example", LANGUAGE_MODELS[:1], ids=named)
+def test_a_penalty_int8_and_a_lack_of_kernels_go_by_the_logits(example):
+    model = example.loud_model().eval()
+    pressed = generate(model, PROMPTS, Greedy(1.5, scored=False), limits_of())
+    assert [one[0].tokens for one in pressed] == [
+        one[0].tokens for one in generate(model, PROMPTS, Greedy(1.5), limits_of())
+    ]
+    assert all(math.isfinite(one[0].log_probability) for one in pressed)
+    with kernels.left_out():
+        assert math.isfinite(generate(model, PROMPTS, Greedy(scored=False), limits_of())[0][0].log_probability)
+    quantize(model)
+    assert math.isfinite(generate(model, PROMPTS, Greedy(scored=False), limits_of())[0][0].log_probability)
+    assert Greedy(scored=False) != Greedy()
+    assert not hasattr(Sample(), "scored")
+
+
+@pytest.mark.parametrize("example", LANGUAGE_MODELS[:1], ids=named)
+@torch.no_grad()
+def test_damaged_weights_are_told(example):
+    model = example.loud_model().eval()
+    model.blocks[0].feed_forward.expand.weight[0, 0] = math.nan
+    with pytest.raises(InputError, match="not finite"):
+        generate(model, PROMPTS, Greedy(scored=False), limits_of())
+    model = example.loud_model().eval()
+    model.table[3, 3] = math.inf  # the table itself: there is no screen of it
+    with pytest.raises(InputError, match="not finite"):
+        generate(model, PROMPTS, Greedy(scored=False), limits_of())
+
+
+@torch.no_grad()
+def test_weights_that_changed_since_are_seen():
+    model = LANGUAGE_MODELS[0].loud_model().eval()
+    before = generate(model, PROMPTS, Greedy(scored=False), limits_of())
+    model.table.copy_(model.table.flip(0))
+    wanted = generate(model, PROMPTS, Greedy(), limits_of())
+    found = generate(model, PROMPTS, Greedy(scored=False), limits_of())
+    assert [one[0].tokens for one in found] == [one[0].tokens for one in wanted]
+    assert [one[0].tokens for one in found] != [one[0].tokens for one in before]
