@@ -86,11 +86,15 @@ def test_batches_hold_every_row_once_and_stay_small(lengths, tokens):
         assert not shorter or longest * (len(batch) - len(shorter)) < FEW
 
 
-@given(st.lists(st.integers(1, 300)), st.integers(1, 2000))
-def test_batches_of_whole_texts_hold_every_row_once_and_stay_small(lengths, tokens):
-    batches = list(batches_of_texts(lengths, tokens))
+@given(st.lists(st.integers(1, 300)), st.integers(1, 2000), st.integers(1, 4))
+def test_batches_of_whole_texts_hold_every_row_once_as_many_for_each_core_and_about_equal(lengths, tokens, cores):
+    batches = batches_of_texts(lengths, tokens, cores)
     assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
-    assert all(len(batch) == 1 or sum(lengths[row] for row in batch) <= tokens for batch in batches)
+    assert all(batches)
+    sizes = [sum(lengths[row] for row in batch) for batch in batches]
+    assert len(batches) % cores == 0 or len(batches) == len(lengths)
+    assert not sizes or max(sizes) <= tokens + max(lengths)
+    assert not sizes or max(sizes) - min(sizes) <= max(lengths)
 
 
 def test_rows_of_one_length_share_a_batch_without_padding():

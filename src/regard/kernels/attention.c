@@ -52,24 +52,25 @@ int attend(const float *query, const float *key, const float *value, const uint8
         for (long task = 0; task < rows * shared; task++) {
             if (short_of_memory) continue;
             long row = task / shared, head = task % shared;
+            long seen = 0; // keys that may be
             for (long s = 0; s < keys; s++) {
+                if (mask && !mask[row * mask_row + s]) continue;
                 long from = origin ? origin[row * keys + s] : row;
-                keys_at[s] = key + from * key_row + head * key_head + s * key_place;
-                values_at[s] = value + from * value_row + head * value_head + s * value_place;
+                keys_at[seen] = key + from * key_row + head * key_head + s * key_place;
+                values_at[seen++] = value + from * value_row + head * value_head + s * value_place;
             }
             for (long one = 0; one < group * queries; one++) { // all queries that look at these keys
                 long own = head * group + one / queries, place = one % queries;
                 const float *asked = query + row * query_row + own * query_head + place * query_place;
-                for (long s = 0; s < keys; s++) {
+                for (long s = 0; s < seen; s++) {
                     if (one == 0) {
                         fetch(values_at[s], width);
-                        if (s + SOON < keys) fetch(keys_at[s + SOON], width);
+                        if (s + SOON < seen) fetch(keys_at[s + SOON], width);
                     }
-                    int seen = !mask || mask[row * mask_row + s];
-                    scores[s] = seen ? scale * product(asked, keys_at[s], width) : -INFINITY;
+                    scores[s] = scale * product(asked, keys_at[s], width);
                 }
-                softmax(scores, keys);
-                weighted_sum(scores, values_at, keys, width, out + ((row * queries + place) * heads + own) * width);
+                softmax(scores, seen);
+                weighted_sum(scores, values_at, seen, width, out + ((row * queries + place) * heads + own) * width);
             }
         }
         free(scores);

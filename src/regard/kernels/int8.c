@@ -55,8 +55,8 @@ int linear_int8(const float *x, const int8_t *weight, const float *scales, const
                     float exact = sums[r * w.padded + m];
                     results[r * w.padded + m] = exact * (w.levels[m] * scales[row + r]) + (bias ? bias[row + r] : 0);
                 }
-            for (long m = 0; m < words; m += 4) // a few words at a time: a line is written whole before it is left
-                transpose(results + m, w.padded, out + m * n + row, n, rows, smaller(4, words - m));
+            for (long m = 0; m < words; m += LANES) // a few words at a time: a line is written whole before it is left
+                transpose(results + m, w.padded, out + m * n + row, n, rows, smaller(LANES, words - m));
         }
     }
     free_room(&w);

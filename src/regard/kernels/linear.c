@@ -136,8 +136,8 @@ static void write_back(const product *p, long part, long begin, long words, long
         for (float *at = sums; at < sums + rows * padded; at += LANES)
             store(at, passing(load(at), p->activation, &slope));
     float *out = p->out + begin * width + part * p->n + row;
-    for (long m = 0; m < words; m += 4) // a few words at a time: a line is written whole before it is left
-        transpose(sums + m, padded, out + m * width, width, rows, smaller(4, words - m));
+    for (long m = 0; m < words; m += LANES) // a few words at a time: a line is written whole before it is left
+        transpose(sums + m, padded, out + m * width, width, rows, smaller(LANES, words - m));
 }
 
 // The words from `begin` on, which were turned, with rows `from` to `to` of one of the matrices.

@@ -91,7 +91,8 @@ static void multiply_bytes(const table *t, const whole_words *w, const uint8_t *
                            int32_t *sums) {
     long k = w->k, padded = w->padded;
     for (long r = 0; r < ROWS; r++)
-        for (long m = 0; m < padded; m++) sums[r * padded + m] = r < rows ? -128 * t->totals[row + r] : 0;
+        for (long m = 0; m < padded; m += LANES)
+            *(ints *)(sums + r * padded + m) = (ints){} - (r < rows ? 128 * t->totals[row + r] : 0);
     for (long start = 0; start < k; start += FAR) {
         long length = smaller(FAR, k - start);
         const int8_t *from = t->rounded + row * k + start;
@@ -130,33 +131,41 @@ static float product(const float *one, const float *other, long k) {
 }
 
 // Of the rows of a block: the most that one of them may give each word, and `floors`, the least that the best row gives.
-static void bound(const table *t, const whole_words *w, const margins *left, long row, long rows, const int32_t *restrict sums,
-                  float *restrict ceilings, float *restrict floors) {
-    for (long m = 0; m < w->padded; m++) ceilings[m] = -INFINITY;
-    for (long r = 0; r < rows; r++) {
-        float scale = t->scales[row + r], bias = t->bias ? t->bias[row + r] : 0;
-        float error = t->errors[row + r] + ROUNDING * t->sizes[row + r], size = t->sizes[row + r];
-        for (long m = 0; m < w->padded; m++) {
-            float told = sums[r * w->padded + m] * (w->levels[m] * scale) + bias;
-            float margin = left->lengths[m] * error + left->rests[m] * size;
-            ceilings[m] = told + margin > ceilings[m] ? told + margin : ceilings[m];
-            floors[m] = told - margin > floors[m] ? told - margin : floors[m];
+static void bound(const table *t, const whole_words *w, const margins *left, long row, long rows, const int32_t *sums,
+                  float *ceilings, float *floors) {
+    for (long m = 0; m < w->padded; m += LANES) {
+        long count = w->padded - m; // a whole vector, but for few words
+        vec levels = load_some(w->levels + m, count), lengths = load_some(left->lengths + m, count);
+        vec rests = load_some(left->rests + m, count), ceiling = all(-INFINITY), floor = load_some(floors + m, count);
+        for (long r = 0; r < rows; r++) {
+            ints sum = (ints)load_some((const float *)(sums + r * w->padded + m), count);
+            float size = t->sizes[row + r], error = t->errors[row + r] + ROUNDING * size;
+            vec told = __builtin_convertvector(sum, vec) * (levels * t->scales[row + r]) + (t->bias ? t->bias[row + r] : 0);
+            vec margin = lengths * error + rests * size;
+            ceiling = larger(told + margin, ceiling);
+            floor = larger(told - margin, floor);
         }
+        store_some(ceilings + m, ceiling, count);
+        store_some(floors + m, floor, count);
     }
 }
 
-// The best of the rows whose block may have it; -1: none gives a number.
-static int64_t best_row(const table *t, const float *x, long k, const float *ceilings, long stride, float floor) {
-    int64_t found = -1;
-    float best = -INFINITY;
+// For up to LANES words the best of the rows whose block may have it; -1: none gives a number.
+static void best_rows(const table *t, const float *x, long k, long words, const float *ceilings, long stride,
+                      const float *floors, int64_t *found) {
+    float best[LANES];
+    vec floor = all(INFINITY);
+    for (long m = 0; m < words; m++) best[m] = -INFINITY, found[m] = -1, floor[m] = floors[m];
     for (long row = 0; row < t->n; row += ROWS) {
-        if (ceilings[row / ROWS * stride] < floor) continue;
-        for (long r = row; r < smaller(row + ROWS, t->n); r++) {
-            float value = product(x, t->weight + r * k, k) + (t->bias ? t->bias[r] : 0);
-            if (value > best && value < INFINITY) best = value, found = r;
-        }
+        vec ceiling = load_some(ceilings + row / ROWS * stride, words);
+        ints may = ceiling >= floor; // -1 where it is so
+        if (!whole_sum_of(may)) continue;
+        for (long m = 0; m < words; m++)
+            for (long r = row; may[m] && r < smaller(row + ROWS, t->n); r++) {
+                float value = product(x + m * k, t->weight + r * k, k) + (t->bias ? t->bias[r] : 0);
+                if (value > best[m] && value < INFINITY) best[m] = value, found[m] = r;
+            }
     }
-    return found;
 }
 
 // x (M, K) with zeros behind it up to `wide` numbers a word stands in `filled` (M, wide). 0, or 1 where memory is short.
@@ -201,12 +210,12 @@ int likeliest(const float *x, const float *filled, const float *weight, const fl
             else multiply_bytes(&t, &w, turned, row, rows, (int8_t *)near, sums);
             bound(&t, &w, &left, row, rows, sums, ceilings + block * w.padded, own);
         }
+#pragma omp for
+        for (long m = 0; m < w.padded; m++) // the best that any core found
+            for (long core = 1; core < omp_get_num_threads(); core++) floors[m] = fmaxf(floors[m], floors[core * w.padded + m]);
 #pragma omp for schedule(dynamic)
-        for (long m = 0; m < words; m++) {
-            float floor = -INFINITY;
-            for (long core = 0; core < omp_get_num_threads(); core++) floor = fmaxf(floor, floors[core * w.padded + m]);
-            found[m] = best_row(&t, x + m * k, k, ceilings + m, w.padded, floor);
-        }
+        for (long m = 0; m < words; m += LANES)
+            best_rows(&t, x + m * k, k, smaller(LANES, words - m), ceilings + m, w.padded, floors + m, found + m);
     }
     free_room(&w);
     free(every_sum), free(ceilings), free(floors), free(bytes), free(turned), free(left.lengths), free(left.rests);

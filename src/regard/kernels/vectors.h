@@ -76,9 +76,17 @@ INLINE void *room_for(long bytes) { return aligned_alloc(64, (bytes + 63) / 64 *
 SUM_OF(sum_of, vec, float)
 SUM_OF(whole_sum_of, ints, int32_t)
 
+// The largest number of a vector, folded likewise.
 INLINE float largest_of(vec numbers) {
-    float best = numbers[0];
-    UNROLL for (int i = 1; i < LANES; i++) best = numbers[i] > best ? numbers[i] : best;
+    typedef float eight_of __attribute__((vector_size(32)));
+    typedef int32_t eight_ints __attribute__((vector_size(32)));
+    eight_of one, other;
+    memcpy(&one, &numbers, 32);
+    memcpy(&other, (const char *)&numbers + sizeof numbers - 32, 32);
+    eight_ints which = one > other;
+    one = (eight_of)(((eight_ints)one & which) | ((eight_ints)other & ~which));
+    float best = one[0];
+    UNROLL for (int i = 1; i < 8; i++) best = one[i] > best ? one[i] : best;
     return best;
 }
 
@@ -102,26 +110,62 @@ INLINE vec exponential(vec x) {
     return choose(x < -87.0f, all(0), series * (vec)power);
 }
 
-// to[c][r] = from[r][c], four by four.
-static inline void transpose(const float *from, long from_stride, float *to, long to_stride, long rows, long columns) {
-    long r = 0;
-    for (; r + 4 <= rows; r += 4) {
-        long c = 0;
-        for (; c + 4 <= columns; c += 4) {
-            const float *at = from + r * from_stride + c;
-            four a = *(const four *)at, b = *(const four *)(at + from_stride);
-            four d = *(const four *)(at + 2 * from_stride), e = *(const four *)(at + 3 * from_stride);
-            four ab = SHUFFLE(a, b, 0, 4, 1, 5), ab2 = SHUFFLE(a, b, 2, 6, 3, 7);
-            four de = SHUFFLE(d, e, 0, 4, 1, 5), de2 = SHUFFLE(d, e, 2, 6, 3, 7);
-            float *there = to + c * to_stride + r;
-            *(four *)there = SHUFFLE(ab, de, 0, 1, 4, 5);
-            *(four *)(there + to_stride) = SHUFFLE(ab, de, 2, 3, 6, 7);
-            *(four *)(there + 2 * to_stride) = SHUFFLE(ab2, de2, 0, 1, 4, 5);
-            *(four *)(there + 3 * to_stride) = SHUFFLE(ab2, de2, 2, 3, 6, 7);
+// Two vectors in one another, number by number: the first halves of both, or the second.
+#if LANES == 16
+#define FIRST_HALVES 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define SECOND_HALVES 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#else
+#define FIRST_HALVES 0, 8, 1, 9, 2, 10, 3, 11
+#define SECOND_HALVES 4, 12, 5, 13, 6, 14, 7, 15
+#endif
+#ifdef __clang__
+#define MIXED(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define MIXED(a, b, ...) __builtin_shuffle(a, b, (ints){__VA_ARGS__})
+#endif
+
+// A square of LANES × LANES: mixed with the row half a square away, and again, until each vector is a column.
+INLINE void transpose_square(const float *from, long from_stride, float *to, long to_stride) {
+    vec one[LANES], other[LANES];
+    UNROLL for (int r = 0; r < LANES; r++) one[r] = load(from + r * from_stride);
+    UNROLL for (int done = 1; done < LANES; done *= 2) {
+        UNROLL for (int r = 0; r < LANES / 2; r++) {
+            other[2 * r] = MIXED(one[r], one[r + LANES / 2], FIRST_HALVES);
+            other[2 * r + 1] = MIXED(one[r], one[r + LANES / 2], SECOND_HALVES);
         }
-        for (; c < columns; c++)
-            for (int i = 0; i < 4; i++) to[c * to_stride + r + i] = from[(r + i) * from_stride + c];
+        UNROLL for (int r = 0; r < LANES; r++) one[r] = other[r];
     }
-    for (; r < rows; r++)
-        for (long c = 0; c < columns; c++) to[c * to_stride + r] = from[r * from_stride + c];
+    UNROLL for (int c = 0; c < LANES; c++) store(to + c * to_stride, one[c]);
+}
+
+INLINE void transpose_four(const float *from, long from_stride, float *to, long to_stride) {
+    four a = *(const four *)from, b = *(const four *)(from + from_stride);
+    four d = *(const four *)(from + 2 * from_stride), e = *(const four *)(from + 3 * from_stride);
+    four ab = SHUFFLE(a, b, 0, 4, 1, 5), ab2 = SHUFFLE(a, b, 2, 6, 3, 7);
+    four de = SHUFFLE(d, e, 0, 4, 1, 5), de2 = SHUFFLE(d, e, 2, 6, 3, 7);
+    *(four *)to = SHUFFLE(ab, de, 0, 1, 4, 5);
+    *(four *)(to + to_stride) = SHUFFLE(ab, de, 2, 3, 6, 7);
+    *(four *)(to + 2 * to_stride) = SHUFFLE(ab2, de2, 0, 1, 4, 5);
+    *(four *)(to + 3 * to_stride) = SHUFFLE(ab2, de2, 2, 3, 6, 7);
+}
+
+// to[c][r] = from[r][c], in squares as large as there are.
+static inline void transpose(const float *from, long from_stride, float *to, long to_stride, long rows, long columns) {
+    for (long r = 0, high; r < rows; r += high) {
+        high = rows - r >= LANES ? LANES : rows - r >= 4 ? 4 : 1;
+        for (long c = 0, wide; c < columns; c += wide) {
+            const float *at = from + r * from_stride + c;
+            float *there = to + c * to_stride + r;
+            if (high == LANES && columns - c >= LANES) {
+                wide = LANES;
+                transpose_square(at, from_stride, there, to_stride);
+            } else if (high >= 4 && columns - c >= 4) {
+                wide = 4;
+                for (long i = 0; i < high; i += 4) transpose_four(at + i * from_stride, from_stride, there + i, to_stride);
+            } else {
+                wide = 1;
+                for (long i = 0; i < high; i++) there[i] = at[i * from_stride];
+            }
+        }
+    }
 }

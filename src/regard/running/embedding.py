@@ -4,6 +4,8 @@ A row costs as much as the longest of its batch, and a mask costs more than none
 length go together. On a CPU each core has a batch of its own: no core waits for another inside a layer.
 """
 
+import heapq
+import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -37,18 +39,18 @@ def batches_by_length(lengths: Sequence[int], tokens: int = TOKENS) -> Iterator[
         yield batch
 
 
-def batches_of_texts(lengths: Sequence[int], tokens: int = TOKENS) -> Iterator[list[int]]:
-    """The numbers of all rows, the longest first, in batches of at most `tokens` words, nothing padded."""
-    batch: list[int] = []
-    words = 0
+def batches_of_texts(lengths: Sequence[int], tokens: int = TOKENS, cores: int = 1) -> list[list[int]]:
+    """The numbers of all rows in batches of about equal size, `tokens` words or less where rows are short, as many for
+    each core: the next longest row goes to the batch that has the fewest words.
+    """
+    count = min(len(lengths), math.ceil(sum(lengths) / tokens / cores) * cores)
+    batches: list[list[int]] = [[] for _ in range(count)]
+    words = [(0, number) for number in range(count)]  # a heap
     for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
-        if batch and words + lengths[row] > tokens:
-            yield batch
-            batch, words = [], 0
-        batch.append(row)
-        words += lengths[row]
-    if batch:
-        yield batch
+        size, number = words[0]
+        batches[number].append(row)
+        heapq.heapreplace(words, (size + lengths[row], number))
+    return batches
 
 
 def side_by_side(rows: Sequence[Sequence[int]], padding: int) -> Tensor:
@@ -83,7 +85,8 @@ def embed_rows(model: Any, rows: Sequence[Sequence[int]], pooling: Pooling) -> T
     lengths = [len(row) for row in rows]
     with torch.inference_mode():
         unpadded = model.encoder.reads_texts
-    batches = list(batches_of_texts(lengths) if unpadded else batches_by_length(lengths))
+    cores = torch.get_num_threads()
+    batches = batches_of_texts(lengths, cores=cores) if unpadded else list(batches_by_length(lengths))
     embed = embed_unpadded if unpadded else embed_padded
     if device.type != "cpu" or len(batches) == 1:
         for batch in batches:
