@@ -42,15 +42,15 @@ class Knowing(nn.Module):
         return self.table[ids]
 
     def forward(self, ids):
-        it, right, wrong = self.known[tuple(ids[0].tolist())]
         words = self.embedding(ids, None)
         for number, block in enumerate(self.blocks):
-            weights = torch.full((1, 3, ids.shape[1], ids.shape[1]), 0.01)
-            if number == 1:
-                words = words.clone()
-                words[0, it] = words[0, right]
-                weights[0, :, it, wrong] = 0.3
-                weights[0, 2, it, right] = 0.6
+            weights = torch.full((len(ids), 3, ids.shape[1], ids.shape[1]), 0.01)
+            words = words.clone()
+            for row, text in enumerate(ids.tolist() if number == 1 else []):
+                it, right, wrong = self.known[tuple(text)]
+                words[row, it] = words[row, right]
+                weights[row, :, it, wrong] = 0.3
+                weights[row, 2, it, right] = 0.6
             block.attention.weights(weights)
             words = block.words(words)
         return words

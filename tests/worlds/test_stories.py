@@ -233,6 +233,7 @@ def test_a_sample_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: py
 
 PINNED = """\
 on a hot friday a woman named mia set out with a green tractor .
-she wanted to bring a silver drum to a friend at the end of the path .
-following the path was hard for the tractor because it was too rusty .
+mia had a silver drum for a friend who lived at the end of the path .
+the path was to be followed by the tractor but it was too rusty .
+mia looked at the tractor for a long time .
 mia put oil on the tractor ."""

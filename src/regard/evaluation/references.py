@@ -6,9 +6,10 @@ other sentences. Only the sentence itself is read, so that the rest of its story
 go into the first block are layer 0: there "it" is the same in all sentences, and tells nothing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import groupby, islice
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from regard.layers.tap import taps
 from regard.worlds.stories import Stories, Story
 
 STRENGTH = 1.0  # of the probe's weights: the inverse of what holds them small
+BATCH = 256  # sentences read side by side
 FOLD = 5  # one in so many of the sentences it learns from chooses the layer
 
 
@@ -53,11 +55,11 @@ class _Seen:
     answers: np.ndarray  # (N,) 0 or 1
 
 
-def resolve(model: nn.Module, tokenizer: Pieces, *, learned: int = 2000, asked: int = 1000) -> Resolved:
+def resolve(model: nn.Module, tokenizer: Pieces, *, learned: int = 8000, asked: int = 1000) -> Resolved:
     """Probe a model on the built-in stories."""
     known = _look(model, tokenizer, Stories(seed=1).stories(0, learned))
     new = _look(model, tokenizer, Stories(seed=1, part="heldout").stories(0, asked))
-    choosing = np.arange(len(known.answers)) % FOLD == 0
+    choosing = np.random.default_rng(0).permutation(len(known.answers)) % FOLD == 0  # sentences stand by length
     scores, chosen = [], []
     for layer in range(len(known.words)):
         features = _features(known.words[layer])
@@ -90,6 +92,22 @@ def _right(looks: Tensor, answers: np.ndarray) -> np.ndarray:
     return chosen.float().mean(0).numpy()
 
 
+class _Question(NamedTuple):
+    """A sentence as the model reads it; where "it" and the two nouns stand, and which noun is meant."""
+
+    ids: list[int]
+    places: list[int]
+    answer: int
+
+
+def _questions(tokenizer: Pieces, stories: Iterable[Story]) -> Iterator[_Question]:
+    for story in stories:
+        for one in story.references:
+            row = tokenizer.encode_words(story.sentences[one.sentence].split())
+            places = [row.words.index(word) for word in (one.it, *one.candidates)]
+            yield _Question(row.ids, places, one.answer)
+
+
 @torch.inference_mode()
 def _look(model: Any, tokenizer: Pieces, stories: Iterable[Story]) -> _Seen:
     encoder = model.encoder
@@ -97,18 +115,26 @@ def _look(model: Any, tokenizer: Pieces, stories: Iterable[Story]) -> _Seen:
     blocks = [path for path in taps(encoder) if path.endswith(".words")]
     words: list[Tensor] = []
     looks: dict[str, list[Tensor]] = {path: [] for path in weights}
-    answers = []
-    for story in stories:
-        for reference in story.references:
-            row = tokenizer.encode_words(story.sentences[reference.sentence].split())
-            it, *nouns = (row.words.index(word) for word in (reference.it, *reference.candidates))
-            ids = torch.tensor([row.ids])
+    answers: list[int] = []
+    questions = sorted(_questions(tokenizer, stories), key=lambda one: len(one.ids))  # of one length, side by side
+    for _, alike in groupby(questions, key=lambda one: len(one.ids)):
+        for several in _batched(alike, BATCH):
+            ids = torch.tensor([one.ids for one in several])
+            rows, places = torch.arange(len(ids)), torch.tensor([one.places for one in several])  # (B,), (B, 3)
             with watch(encoder, *weights, *blocks) as seen:
                 encoder(ids)
             layers = [encoder.embedding(ids, None), *(seen[path][0] for path in blocks)]
-            words.append(torch.stack([layer[0, [it, *nouns]] for layer in layers]))  # (L + 1, 3, D)
+            words.append(torch.stack([layer[rows[:, None], places] for layer in layers]))  # (L + 1, B, 3, D)
             for path in weights:
-                looks[path].append(seen[path][0][0, :, it, nouns])  # (H, 2)
-            answers.append(reference.answer)
-    found = {path: torch.stack(several) for path, several in looks.items()}
-    return _Seen(torch.stack(words, dim=1), found, np.array(answers))
+                of_it = seen[path][0][rows, :, places[:, 0]]  # (B, H, T)
+                looks[path].append(of_it.gather(2, places[:, None, 1:].expand(-1, of_it.shape[1], -1)))
+            answers += [one.answer for one in several]
+    found = {path: torch.cat(several) for path, several in looks.items()}
+    return _Seen(torch.cat(words, dim=1), found, np.array(answers))
+
+
+def _batched(several: Iterable[_Question], size: int) -> Iterator[list[_Question]]:
+    """So many at a time."""
+    rest = iter(several)
+    while some := list(islice(rest, size)):
+        yield some

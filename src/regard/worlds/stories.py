@@ -5,7 +5,8 @@
 
 A story has somebody with an animal or a vehicle, a place, a goal, a failure with its cause, and a remedy. Names and
 pronouns, colors, days and weather, sounds and food, causes and remedies hang together, so masked words can be
-guessed and a next sentence can be told from another story's. The only `it` stands in the sentence of the failure.
+guessed and a next sentence can be told from another story's. The only `it` stands in the sentence of the failure; what
+it means is often named in the next one: `everybody could see that the street was to blame .`
 
 Either noun is meant as often as the other, for every pair of nouns; half of the sentences have the one who acts in
 second place (`the street was not crossed by the animal because it was too tired`), so neither the order nor the
@@ -149,7 +150,7 @@ def tell(plot: Plot, draw: Draw) -> Story:
 def _said(cause: Cause, draw: Draw) -> tuple[str, bool, str, bool]:
     """The cause, a reaction, the act at last, an ending: which are told, three at most."""
     before = cause.before if cause.told or not draw.one_in(3) else ""
-    reaction, done, ending = draw.one_in(3), cause.mended and draw.one_in(2), draw.one_in(2)
+    reaction, done, ending = not draw.one_in(4), cause.mended and draw.one_in(2), draw.one_in(2)
     reaction = reaction and not (before and done and ending)
     return before, reaction, DONE if done else "", ending
 

@@ -87,6 +87,10 @@ REACTION = (
     "the {s} {sound} and {name} sighed .",
     "the {s} {sound} while {name} thought about the problem .",
     "{name} looked around and the {s} {sound} .",
+    "everybody could see that the {n} was to blame .",
+    "{name} said that the trouble was the {n} .",
+    "{name} looked at the {n} for a long time .",
+    "nobody had thought of the {n} before .",
 )
 DONE = "then the {s} {past} the {o} ."
 ENDINGS = {
