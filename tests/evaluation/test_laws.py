@@ -51,7 +51,8 @@ class SeesTheFuture(Transformer):
     def __init__(self, config):
         super().__init__(config)
         for block in self.decoder.blocks:
-            block.attention.look = lambda *args, causal, look=block.attention.look: look(*args, causal=False)
+            around = block.attention.look_around
+            block.attention.look_around = lambda *args, causal, look=around, **rest: look(*args, causal=False, **rest)
 
 
 class AttendsPadding(Transformer):
