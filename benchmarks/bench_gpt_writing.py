@@ -67,7 +67,7 @@ def gpt2() -> None:
         prompts = prompts_of(rows).tolist()
 
         def with_regard(model: GPT, prompts: list[list[int]] = prompts) -> float:
-            found = generate(model, prompts, Greedy(), Limits([NEW] * len(prompts)))
+            found = generate(model, prompts, Greedy(scored=False), Limits([NEW] * len(prompts)))
             return sum(len(hypotheses[0].tokens) for hypotheses in found)
 
         ways = {
@@ -98,7 +98,7 @@ def smollm2() -> None:
     prompt = exact.tokenizer.encode("The history of the printing press begins")
 
     def with_regard(model: torch.nn.Module) -> float:
-        generate(model, [prompt], Greedy(), Limits([64], shortest=64))
+        generate(model, [prompt], Greedy(scored=False), Limits([64], shortest=64))
         return 64
 
     ways = {"float32": lambda: with_regard(exact.model), "int8": lambda: with_regard(small.model)}

@@ -9,7 +9,10 @@ from regard import kernels
 from regard.errors import InputError
 from regard.generation import Greedy, Sample, generate
 from regard.generation.decode import Limits
+from regard.layers.embeddings import Embedding
 from regard.layers.quantized import quantize
+from regard.models import build
+from regard.models.transformer import Transformer
 from tests.contracts.examples import LANGUAGE_MODELS, TRANSLATORS, named
 
 pytestmark = pytest.mark.skipif(not kernels.int8_here(), reason="there is no screen without our own int8 kernels")
@@ -40,7 +43,7 @@ def test_the_texts_are_the_scored_ones(example, limits, monkeypatch):
     model, inputs = example.loud_model().eval(), inputs_of(example)
     wanted = generate(model, inputs, Greedy(), limits_of(**limits))
     if hasattr(model, "screen"):
-        monkeypatch.setattr(model, "step", None)  # no logits
+        monkeypatch.setattr(Embedding, "logits", None)
     found = generate(model, inputs, Greedy(scored=False), limits_of(**limits))
     assert [one[0].tokens for one in found] == [one[0].tokens for one in wanted]
     assert [one[0].ended for one in found] == [one[0].ended for one in wanted]
@@ -86,3 +89,42 @@ def test_weights_that_changed_since_are_seen():
     found = generate(model, PROMPTS, Greedy(scored=False), limits_of())
     assert [one[0].tokens for one in found] == [one[0].tokens for one in wanted]
     assert [one[0].tokens for one in found] != [one[0].tokens for one in before]
+
+
+@torch.no_grad()
+def test_a_damaged_bias_is_told():
+    example = next(one for one in TRANSLATORS if one.kind == "transformer")
+    model = build(example.config.model_copy(update={"output_bias": True})).eval()
+    for damage in (math.nan, math.inf):
+        model.output_bias[9] = damage
+        with pytest.raises(InputError, match="not finite"):
+            generate(model, inputs_of(example), Greedy(scored=False), limits_of())
+
+
+def test_a_step_of_ones_own_is_taken_though_the_screen_is_inherited():
+    example = next(one for one in TRANSLATORS if one.kind == "transformer")
+
+    class Mine(Transformer):
+        def step(self, tokens, state):
+            logits, state = super().step(tokens, state)
+            logits[:, ::2] = -torch.inf
+            return logits, state
+
+    found = generate(Mine(example.config).eval(), inputs_of(example), Greedy(scored=False), limits_of(shortest=4))
+    assert all(token % 2 for one in found for token in one[0].tokens)
+    patched = Transformer(example.config).eval()
+    patched.step = lambda tokens, state: _only(5, patched, tokens, state)
+    found = generate(patched, inputs_of(example), Greedy(scored=False), limits_of(shortest=4))
+    assert {token for one in found for token in one[0].tokens} == {5}
+
+
+def _only(word, model, tokens, state):
+    logits, state = Transformer.step(model, tokens, state)
+    logits[:, word] = logits.max() + 1
+    return logits, state
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Greedy(scored=False)], ids=str)
+def test_nothing_to_write_is_nothing(strategy):
+    example = next(one for one in TRANSLATORS if one.kind == "transformer")
+    assert generate(example.model().eval(), inputs_of(example)[:0], strategy, Limits([])) == []

@@ -113,7 +113,10 @@ def test_the_likeliest_word_is_the_largest_logit(words, rows, inner, biased, spr
     table, bias = numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    found = kernels.likeliest(x, table, kernels.rounded(table), bias)
+    near = kernels.rounded(table)
+    found = kernels.likeliest(x, table, near, bias)
+    blind = near._replace(errors=torch.full_like(near.errors, 1e30))  # passes nothing over
+    assert torch.equal(found, kernels.likeliest(x, table, blind, bias))
     torch.set_num_threads(before)
     exact = F.linear(x.double(), table.double(), None if bias is None else bias.double())
     best, chosen = exact.amax(-1), exact.gather(1, found[:, None])[:, 0]
@@ -128,9 +131,54 @@ def test_of_equal_words_the_first_and_no_banned_one():
     x = table[11].expand(20, -1) + 0.1 * numbers(20, 512)
     screen = Screen(table)
     assert screen.likeliest(x).tolist() == [700] * 20
-    assert screen.likeliest(x, [5, 700]).tolist() == [2000] * 20
+    assert screen.likeliest(x, frozenset([5, 700])).tolist() == [2000] * 20
     for banned in ([], [700, 2000, 2999], range(100, 3000)):
-        assert torch.equal(screen.likeliest(x, banned), likeliest_written_out(x, table, None, banned))
+        assert torch.equal(screen.likeliest(x, frozenset(banned)), likeliest_written_out(x, table, None, banned))
+
+
+@needs_int8
+@pytest.mark.parametrize("inner", [1024, 2048, 4096])
+def test_margins_hold_where_all_rounding_goes_one_way(inner):
+    x, table, bias = torch.full((12, inner), 24.51), torch.zeros(40, inner), torch.zeros(40)
+    x[:, 0], x[:, 1] = 127, 0
+    table[0], table[0, 0], table[0, 1] = 60.51, 0, 127
+    table[30] = -table[0]
+    bias[30] = 2 * (x[0].double() @ table[0].double()) + 300
+    wanted = F.linear(x.double(), table.double(), bias.double()).argmax(-1)
+    assert torch.equal(kernels.likeliest(x, table, kernels.rounded(table), bias), wanted)
+
+
+@needs_int8
+def test_margins_hold_for_tiny_words_and_large_biases():
+    x, table = numbers(40, 512), numbers(3000, 512, seed=1)
+    tiny = x * 1e-25
+    assert torch.equal(
+        kernels.likeliest(tiny, table, kernels.rounded(table)), likeliest_written_out(tiny, table, None, [])
+    )
+    whole, bias = table.mul(40).clamp(-127, 127).round(), torch.full((3000,), 1e6) + numbers(3000, seed=2).round()
+    whole[:, 0] = 127
+    found = kernels.likeliest(x.round(), whole, kernels.rounded(whole), bias)
+    exact = F.linear(x.round().double(), whole.double(), bias.double())
+    assert (exact.amax(-1) - exact.gather(1, found[:, None])[:, 0] <= 0.5).all()  # of a million, float32 knows no less
+
+
+@needs_int8
+def test_a_table_and_words_that_do_not_fit_each_other_are_refused():
+    table = numbers(300, 120)
+    near = kernels.rounded(table)
+    for wrong in (numbers(4, 128), numbers(4, 100), numbers(4, 120).bfloat16(), numbers(2, 2, 120)):
+        with pytest.raises(AssertionError):
+            kernels.likeliest(wrong, table, near)
+    with pytest.raises(AssertionError):
+        kernels.likeliest(numbers(4, 120), numbers(301, 120), near)
+
+
+@needs_int8
+@pytest.mark.parametrize("damage", [math.nan, math.inf])
+def test_damaged_weights_in_int8_are_seen(damage):
+    layer, x = Linear(64, 9), numbers(3, 64)
+    layer.weight[2, 5] = damage
+    assert not QuantizedLinear(layer)(x)[:, 2].isfinite().any()
 
 
 @needs_int8
@@ -199,6 +247,17 @@ def test_texts_are_seen_alike_with_a_mask_by_who_has_no_kernel_or_watches():
     assert_close(attend(query, key, value, texts, tap=tap), found, atol=1e-6, rtol=1e-5)
     narrow = [part[..., :12] for part in (query, key, value)]  # no whole vectors
     assert_close(attend(*narrow, texts)[:, :, :4], attend(*(part[:, :, :4] for part in narrow)), atol=1e-6, rtol=1e-5)
+
+
+def test_texts_that_are_not_alike_take_another_way():
+    query = numbers(1, 4, 9, 16)
+    texts = Texts([4, 5])
+    for key in (numbers(1, 2, 9, 16, seed=1), numbers(1, 4, 16, 9, seed=1).transpose(2, 3)):  # shared; in columns
+        value = key + 1
+        found = attend(query, key, value, texts)
+        assert_close(found, attend(query, key, value, texts.mask), atol=1e-5, rtol=1e-5)
+    with pytest.raises(RuntimeError):
+        attend(query, query[:, :, :4], query[:, :, :4], texts)
 
 
 def test_damage_stays_in_its_text():

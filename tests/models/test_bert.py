@@ -134,7 +134,6 @@ def test_the_word_head_is_one_more_layer_and_the_table_again(ids):
         assert_close(model.word_logits(words[some]), wanted[some], atol=1e-5, rtol=1e-4)
 
 
-@torch.no_grad()
 def test_texts_behind_each_other_are_read_as_alone():
     model = Bert(BertConfig(**FACTS | {"width": 64, "heads": 2, "context": 20})).eval()
     texts = [torch.randint(4, 40, (length,)).tolist() for length in (20, 1, 7, 16)]  # together more than the context
@@ -146,6 +145,7 @@ def test_texts_behind_each_other_are_read_as_alone():
             assert_close(model.read_texts(texts), alone, atol=1e-5, rtol=1e-5)
 
 
+@torch.no_grad()
 def test_pretraining_gives_words_and_next_by_name(ids):
     model = loud(BertPretrainingConfig(**FACTS))
     found = model(ids)

@@ -234,6 +234,7 @@ def test_a_sample_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: py
 PINNED = """\
 on a hot friday a woman named mia set out with a green tractor .
 mia had a silver drum for a friend who lived at the end of the path .
-the path was to be followed by the tractor but it was too rusty .
-mia looked at the tractor for a long time .
-mia put oil on the tractor ."""
+the tractor had stood in the rain for years .
+the path could not be followed by the tractor because it was too rusty .
+mia put oil on the tractor .
+at last mia and the green tractor arrived with the silver drum ."""

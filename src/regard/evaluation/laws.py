@@ -207,8 +207,7 @@ def cached_is_uncached(subject: Subject) -> float:
 def beam_of_one_is_greedy(subject: Subject) -> float:
     source = random_source(subject)
     limits = Limits([2 * TARGET] * len(source))
-    strategies = Greedy(scored=False), Beam(1)  # unscored, as texts are written where nobody asks how likely they are
-    pairs = zip(*(generate(subject, source, strategy, limits) for strategy in strategies), strict=True)
+    pairs = zip(generate(subject, source, Greedy(), limits), generate(subject, source, Beam(1), limits), strict=True)
     return sum(greedy[0].tokens != beam[0].tokens for greedy, beam in pairs)
 
 

@@ -144,12 +144,23 @@ def write(model: Generator, inputs: Any, limits: Limits, choose: Choice, draws: 
     return _write(model, inputs, limits, advance, draws)
 
 
+def screen_of(model: Any) -> Screen | None:
+    """The model's screen; None where it has none, or where a subclass has another step, which it does not know of."""
+    kind = type(model)
+    owner = next((one for one in kind.__mro__ if "screen" in vars(one)), None)
+    own = [one for one in (model, *kind.__mro__) if {"step", "logits", "_logits", "advance"} & vars(one).keys()]
+    return model.screen() if owner is not None and own[0] is owner else None
+
+
 def write_unscored(model: Any, inputs: Any, limits: Limits, screen: Screen) -> list[list[Hypothesis]]:
     """Write the likeliest token always, as the model's screen finds it; nobody learns how likely it was."""
+    first, later = (
+        frozenset(banned(model.config.symbols, limits, step, screen.vocabulary)) for step in (0, limits.shortest)
+    )
 
     def advance(tokens: Tensor, state: Any, step: int, _texts: list[_Text]) -> Next:
         words, state = model.advance(tokens, state)
-        tokens = screen.likeliest(words, banned(model.config.symbols, limits, step, screen.vocabulary))
+        tokens = screen.likeliest(words, first if step < limits.shortest else later)
         if (tokens < 0).any():
             raise _not_finite()
         return Next(tokens, torch.full(tokens.shape, torch.nan), state)

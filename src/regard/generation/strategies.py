@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.generation.beam import beam_search
-from regard.generation.decode import Generator, Hypothesis, Limits, write, write_unscored
+from regard.generation.decode import Generator, Hypothesis, Limits, screen_of, write, write_unscored
 from regard.generation.ranking import likeliest, log_total, top
 
 FIRST = 1024  # tokens looked at before all are sorted: the likeliest ones mostly suffice
@@ -36,10 +36,9 @@ class Greedy:
         _check_penalty(self.repetition_penalty)
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
-        if not self.scored and self.repetition_penalty == 1.0 and hasattr(model, "screen"):
-            screen = model.screen()
-            if screen is not None:
-                return write_unscored(model, inputs, limits, screen)
+        screen = screen_of(model) if not self.scored and self.repetition_penalty == 1.0 else None
+        if screen is not None:
+            return write_unscored(model, inputs, limits, screen)
 
         def choose(logits: Tensor, rows: list[int], said: list[list[int]]) -> Tensor:
             return likeliest(discouraged(logits, said, self.repetition_penalty))

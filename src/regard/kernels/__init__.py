@@ -42,8 +42,8 @@ __all__ = [
 
 DEEPEST = 64  # int8 rows are filled up with zeros to a multiple of this
 WEIGHT = 127  # levels of a weight each way
-ACTIVATIONS = {"gelu": 0, "gelu_tanh": 1, "swish": 2, "relu": 3}  # as activations.h has them
-NO_ACTIVATION = 4
+ACTIVATIONS = {"gelu": 0, "gelu_tanh": 1, "swish": 2}  # as activations.h has them
+RELU, NO_ACTIVATION = 3, 4  # what else may follow a product
 PLAIN = (Tensor, torch.nn.Parameter)  # others may have no numbers in memory
 _wanted = True
 
@@ -83,7 +83,7 @@ def fits(*tensors: Tensor) -> bool:
 
 
 def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
-    """`F.linear(words, weight, bias)`, and what `activate` makes of it."""
+    """`F.linear(words, weight, bias)`, and an activation of it: one that `activate` knows, or relu."""
     return linears(words, [weight], [bias], activation)
 
 
@@ -92,6 +92,7 @@ def linears(
 ) -> Tensor:
     """`F.linear(words, torch.cat(weights), torch.cat(biases))` of matrices of one shape, which stay where they are."""
     rows, inner = weights[0].shape
+    assert activation in (None, "relu", *ACTIVATIONS), f"activation {activation}"
     assert words.shape[-1] == inner, f"words of {words.shape[-1]} numbers, a matrix of {inner}"
     assert len({weight.shape for weight in weights}) == 1, "matrices of different shapes"
     words, weights = words.contiguous(), [weight.contiguous() for weight in weights]
@@ -109,7 +110,7 @@ def linears(
             parts,
             rows,
             inner,
-            NO_ACTIVATION if activation is None else ACTIVATIONS[activation],
+            NO_ACTIVATION if activation is None else ACTIVATIONS.get(activation, RELU),
             torch.get_num_threads(),
         )
     )
@@ -143,6 +144,9 @@ def likeliest(words: Tensor, weight: Tensor, near: RoundedRows, bias: Tensor | N
 
     A bias of -inf: this row is not asked for. -1: no row gives a finite number.
     """
+    assert words.shape == (len(words), weight.shape[1]), f"words {tuple(words.shape)}, a table {tuple(weight.shape)}"
+    assert len(near.rows) == len(weight), f"{len(near.rows)} rounded rows of {len(weight)}"
+    assert words.dtype is weight.dtype is torch.float32, f"words in {words.dtype}, a table in {weight.dtype}"
     words, weight, bias = words.contiguous(), weight.contiguous(), _bias(bias, len(weight))
     filled = _filled(words, near.rows)
     found = torch.empty(len(words), dtype=torch.long)
@@ -234,6 +238,9 @@ def attend_blocks(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, lon
     Text n has the places bounds[n] to bounds[n + 1], at most `longest`. The numbers of a head stand side by side, a
     multiple of 16 of them. The result lies in memory as (1, T, H, K).
     """
+    assert query.shape == key.shape == value.shape, "queries, keys and values of different shapes"
+    assert len(query) == 1, f"{len(query)} rows, wanted one"
+    assert all(part.stride(-1) == 1 for part in (query, key, value)), "the numbers of a head stand apart"
     _, heads, places, width = query.shape
     assert int(bounds[-1]) == places, f"texts of {int(bounds[-1])} places, queries of {places}"
     out = query.new_empty(1, places, heads, width)

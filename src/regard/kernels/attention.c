@@ -7,15 +7,6 @@ INLINE void fetch(const float *from, long width) {
     for (long i = 0; i < width; i += 16) __builtin_prefetch(from + i);
 }
 
-INLINE float product(const float *one, const float *other, long width) {
-    vec sum = {};
-    long i = 0;
-    for (; i + LANES <= width; i += LANES) sum += load(one + i) * load(other + i);
-    float total = sum_of(sum);
-    for (; i < width; i++) total += one[i] * other[i];
-    return total;
-}
-
 // out = Σ weights[s] *values[s], of so many vectors; they stay in registers.
 INLINE void weigh(const int vecs, const float *weights, const float *const *values, long start, long count, float *out) {
     vec sum[4] = {};

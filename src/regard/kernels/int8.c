@@ -14,7 +14,7 @@ void round_rows(const float *weight, long n, long k, long wide, int8_t *rounded,
     for (long row = 0; row < n; row++) {
         const float *from = weight + row * k;
         int8_t *to = rounded + row * wide;
-        vec best = {}, error = {}, size = {};
+        vec best = {}, error = {}, size = {}, damage = {};
         ints total = {};
         for (long i = 0; i < k; i += LANES) best = larger(absolute(load_some(from + i, k - i)), best);
         float scale = fmaxf(largest_of(best), 1e-12f) / 127, factor = 1 / scale;
@@ -23,11 +23,14 @@ void round_rows(const float *weight, long n, long k, long wide, int8_t *rounded,
             ints whole = __builtin_convertvector(level, ints);
             for (long lane = 0; lane < smaller(LANES, k - i); lane++) to[i + lane] = (int8_t)whole[lane];
             total += whole;
+            damage += numbers * 0; // NaN where it is no number
             error += left * left;
             size += numbers * numbers;
         }
         memset(to + k, 0, wide - k);
-        scales[row] = scale, errors[row] = sqrtf(sum_of(error)), sizes[row] = sqrtf(sum_of(size));
+        scales[row] = scale + sum_of(damage);
+        errors[row] = sqrtf(sum_of(error) + k * 1.2e-38f); // the square of what is smaller is no number any more
+        sizes[row] = sqrtf(sum_of(size) + k * 1.2e-38f);
         totals[row] = whole_sum_of(total);
     }
 }

@@ -2,8 +2,8 @@
 //
 // Each word is scaled by its own largest number to whole numbers of up to 16 bits, so many that no sum overflows; the
 // sums are exact, and no word's result depends on the words beside it. Numbers are multiplied in pairs, as the machine
-// does it: 16 bits by 16 bits, two products added to a sum of 32. Else it goes as in linear.c; few words are multiplied
-// with each row as they stand.
+// does it: 16 bits by 16 bits, two products added to a sum of 32. Else it goes as in linear.c, but
+// rows are copied before they are multiplied; few words are multiplied with each row as they stand.
 #pragma once
 #include "vectors.h"
 

@@ -24,7 +24,7 @@ typedef struct {
     float *out;                                      // (M, parts · N)
     long words, parts, n, k;
     int activation;
-} product;
+} layer;
 
 // Some rows of W, a chunk of each.
 typedef struct {
@@ -93,22 +93,22 @@ static void turn(const float *x, long words, long k, long first, long start, flo
 }
 
 // The place with these rows in it, the first of a block at `from`; 0: there are none.
-static int set(const product *p, long from, long to, place *at) {
+static int set(const layer *p, long from, long to, place *at) {
     long left = smaller(BLOCK - (at->row - from) % BLOCK, to - at->row);
-    at->at_once = left > 2 * LAST ? ROWS : LAST;
+    at->at_once = left > 2 * LAST || left == ROWS ? ROWS : LAST;
     at->rows = smaller(at->at_once, left);
     at->length = smaller(CHUNK, p->k - at->start);
     return left > 0;
 }
 
-static int advance(const product *p, long from, long to, place *at) {
+static int advance(const layer *p, long from, long to, place *at) {
     at->start += CHUNK;
     if (at->start >= p->k) at->row += at->rows, at->start = 0;
     return set(p, from, to, at);
 }
 
 // sums[r][m] for the rows of a place and all words that were turned; what is to come is brought near.
-static void multiply_rows(const product *p, const place *at, const float *bias, const float *turned, long padded,
+static void multiply_rows(const layer *p, const place *at, const float *bias, const float *turned, long padded,
                           const float *near, float *sums, const to_come *come) {
     if (at->start == 0)
         for (long r = 0; r < at->at_once; r++)
@@ -129,7 +129,7 @@ static void multiply_rows(const product *p, const place *at, const float *bias, 
 }
 
 // The results of `rows` rows from `row` on for the words from `begin` on, activated and turned back.
-static void write_back(const product *p, long part, long begin, long words, long row, long rows, float *sums) {
+static void write_back(const layer *p, long part, long begin, long words, long row, long rows, float *sums) {
     long padded = whole_vectors(words), width = p->parts * p->n;
     vec slope;
     if (p->activation != NONE)
@@ -141,7 +141,7 @@ static void write_back(const product *p, long part, long begin, long words, long
 }
 
 // The words from `begin` on, which were turned, with rows `from` to `to` of one of the matrices.
-static void multiply(const product *p, long part, const float *turned, long begin, long words, long from, long to,
+static void multiply(const layer *p, long part, const float *turned, long begin, long words, long from, long to,
                      float *near, float *sums) {
     const float *weight = p->weights[part], *bias = p->biases ? p->biases[part] : 0;
     long padded = whole_vectors(words), block = from;
@@ -169,7 +169,7 @@ static void multiply(const product *p, long part, const float *turned, long begi
 }
 
 // The cores share the matrices: each has some rows of all of them.
-static void share_rows(const product *p, float *turned, float *near, float *sums) {
+static void share_rows(const layer *p, float *turned, float *near, float *sums) {
     long cores = omp_get_num_threads(), core = omp_get_thread_num();
 #pragma omp for collapse(2)
     for (long first = 0; first < p->words; first += PANEL)
@@ -180,7 +180,7 @@ static void share_rows(const product *p, float *turned, float *near, float *sums
 }
 
 // The cores share the words: each has some of them, a piece after the other, and all of the matrices.
-static void share_words(const product *p, float *turned, float *near, float *sums) {
+static void share_words(const layer *p, float *turned, float *near, float *sums) {
     long cores = omp_get_num_threads(), core = omp_get_thread_num(), vecs = whole_vectors(p->words) / LANES;
     long from = vecs * core / cores * LANES, to = smaller(vecs * (core + 1) / cores * LANES, p->words);
     long panels = (to - from + PANEL - 1) / PANEL, pieces = (panels * PANEL + PIECE - 1) / PIECE;
@@ -197,7 +197,7 @@ static void share_words(const product *p, float *turned, float *near, float *sum
 // 0, or 1 where memory is short.
 int linear(const float *x, const float *const *weights, const float *const *biases, float *out, long words, long parts,
            long n, long k, int activation, int threads) {
-    product p = {x, weights, biases, out, words, parts, n, k, activation};
+    layer p = {x, weights, biases, out, words, parts, n, k, activation};
     int many = words >= threads * MANY;
     long piece = whole_vectors(many ? PIECE : words); // words that are turned at once
     float *turned = room_for((many ? threads : 1) * piece * k * sizeof(float));

@@ -11,7 +11,8 @@
 #include <omp.h>
 
 #ifdef __AVX2__
-#define ROUNDING 1e-6f // what float32 itself may be wrong by, as a share of the lengths
+#define ROUNDING 6e-8f // what one operation of float32 may be wrong by, as a share of its result
+#define TINY 1.2e-38f  // the square of what is smaller is no number any more
 
 // What is multiplied: W as it is, and rounded, with what round_rows says of it.
 typedef struct {
@@ -22,7 +23,8 @@ typedef struct {
     long n;
 } table;
 
-// How far a word's products may be from what whole numbers tell: lengths[m] · errors[n] + rests[m] · sizes[n].
+// How far a word's products may be from what whole numbers tell: lengths[m] · errors[n] for what the row leaves out, and
+// rests[m] · (sizes[n] + errors[n]) for what the word does; and what rounding adds.
 typedef struct {
     float *lengths, *rests; // (padded)
 } margins;
@@ -33,6 +35,7 @@ typedef struct {
 #define FAR 1024         // bytes of a row of W that are near at once
 #define NEAR (FAR + 64)  // their distance: no power of two
 #define COARSE 0.03f     // the share of a word's length that bytes may leave out
+#define DEEPEST_BYTES 65536 // numbers of a word of whose bytes no sum overflows
 
 // The word in bytes, 128 for zero; what they leave out has the length `rest`. 0: too much.
 static int to_bytes(const float *x, long k, float length, uint8_t *bytes, float *level, float *rest) {
@@ -43,9 +46,10 @@ static int to_bytes(const float *x, long k, float length, uint8_t *bytes, float 
     for (long i = 0; i < k; i += LANES) {
         vec whole = rounded_of(load(x + i) * factor), left = load(x + i) - whole * *level;
         squares += left * left;
-        _mm_storeu_si128((void *)(bytes + i), _mm512_cvtepi32_epi8((__m512i)(__builtin_convertvector(whole, ints) + 128)));
+        __m512i above = (__m512i)(__builtin_convertvector(whole, ints) + 128);
+        _mm_storeu_si128((void *)(bytes + i), _mm512_cvtepi32_epi8(above));
     }
-    *rest = sqrtf(sum_of(squares));
+    *rest = sqrtf(sum_of(squares) + k * TINY);
     return *rest <= COARSE * length;
 }
 
@@ -107,7 +111,7 @@ static void multiply_bytes(const table *t, const whole_words *w, const uint8_t *
 }
 #else // never called
 #define BYTES 0
-#define NEAR 0
+#define DEEPEST_BYTES 0
 static int to_bytes(const float *x, long k, float length, uint8_t *bytes, float *level, float *rest) {
     return (void)x, (void)k, (void)length, (void)bytes, (void)level, (void)rest, 0;
 }
@@ -120,28 +124,19 @@ static void multiply_bytes(const table *t, const whole_words *w, const uint8_t *
 }
 #endif
 
-static float product(const float *one, const float *other, long k) {
-    vec sums[4] = {};
-    long i = 0;
-    for (; i + 4 * LANES <= k; i += 4 * LANES)
-        UNROLL for (int v = 0; v < 4; v++) sums[v] += load(one + i + v * LANES) * load(other + i + v * LANES);
-    float total = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
-    for (; i < k; i++) total += one[i] * other[i];
-    return total;
-}
-
 // Of the rows of a block: the most that one of them may give each word, and `floors`, the least that the best row gives.
 static void bound(const table *t, const whole_words *w, const margins *left, long row, long rows, const int32_t *sums,
                   float *ceilings, float *floors) {
+    float rounding = ROUNDING * (w->k / LANES + 16); // of a sum of K products in float32
     for (long m = 0; m < w->padded; m += LANES) {
         long count = w->padded - m; // a whole vector, but for few words
         vec levels = load_some(w->levels + m, count), lengths = load_some(left->lengths + m, count);
         vec rests = load_some(left->rests + m, count), ceiling = all(-INFINITY), floor = load_some(floors + m, count);
         for (long r = 0; r < rows; r++) {
             ints sum = (ints)load_some((const float *)(sums + r * w->padded + m), count);
-            float size = t->sizes[row + r], error = t->errors[row + r] + ROUNDING * size;
-            vec told = __builtin_convertvector(sum, vec) * (levels * t->scales[row + r]) + (t->bias ? t->bias[row + r] : 0);
-            vec margin = lengths * error + rests * size;
+            float size = t->sizes[row + r], error = t->errors[row + r], bias = t->bias ? t->bias[row + r] : 0;
+            vec told = __builtin_convertvector(sum, vec) * (levels * t->scales[row + r]) + bias;
+            vec margin = lengths * (error + rounding * size) + rests * (size + error) + rounding * fabsf(bias);
             ceiling = larger(told + margin, ceiling);
             floor = larger(told - margin, floor);
         }
@@ -150,11 +145,12 @@ static void bound(const table *t, const whole_words *w, const margins *left, lon
     }
 }
 
-// For up to LANES words the best of the rows whose block may have it; -1: none gives a number.
+// For up to LANES words the best of the rows whose block may have it; -1 where a row compared gives no number.
 static void best_rows(const table *t, const float *x, long k, long words, const float *ceilings, long stride,
                       const float *floors, int64_t *found) {
     float best[LANES];
     vec floor = all(INFINITY);
+    ints damaged = {};
     for (long m = 0; m < words; m++) best[m] = -INFINITY, found[m] = -1, floor[m] = floors[m];
     for (long row = 0; row < t->n; row += ROWS) {
         vec ceiling = load_some(ceilings + row / ROWS * stride, words);
@@ -163,8 +159,33 @@ static void best_rows(const table *t, const float *x, long k, long words, const 
         for (long m = 0; m < words; m++)
             for (long r = row; may[m] && r < smaller(row + ROWS, t->n); r++) {
                 float value = product(x + m * k, t->weight + r * k, k) + (t->bias ? t->bias[r] : 0);
-                if (value > best[m] && value < INFINITY) best[m] = value, found[m] = r;
+                damaged[m] |= !(value < INFINITY); // NaN too
+                if (value > best[m]) best[m] = value, found[m] = r;
             }
+    }
+    for (long m = 0; m < words; m++) found[m] = damaged[m] ? -1 : found[m];
+}
+
+// Round the words, in bytes if that tells enough of all of them, and say what that leaves out. Called by all threads of a
+// team; `coarse` is theirs together, and says in the end that they are no bytes.
+static void round_or_bytes(const float *x, const float *filled, long k, float most, whole_words *w, margins *left,
+                           uint8_t *bytes, uint8_t *turned, int *coarse) {
+#pragma omp for
+    for (long m = 0; m < w->words; m++) {
+        left->lengths[m] = sqrtf(product(x + m * k, x + m * k, k) + k * TINY);
+        if (bytes && !to_bytes(filled + m * w->k, w->k, left->lengths[m], bytes + m * w->k, w->levels + m, left->rests + m)) {
+#pragma omp atomic write
+            *coarse = 1;
+        }
+    }
+    if (*coarse) { // the same for all: the loop above ends for all at once
+        round_words(filled, most, w);
+#pragma omp for
+        for (long m = 0; m < w->words; m++) left->rests[m] = w->levels[m] * 0.5f * sqrtf(k) + sqrtf(k * TINY);
+    } else {
+#pragma omp for collapse(2)
+        for (long first = 0; first < w->padded; first += PANEL)
+            for (long start = 0; start < w->k; start += TURNED) turn_bytes(w, bytes, turned, first, start);
     }
 }
 
@@ -174,30 +195,17 @@ int likeliest(const float *x, const float *filled, const float *weight, const fl
               long k, long wide, float most, int64_t *found, int threads) {
     table t = {weight, bias, rounded, scales, errors, sizes, totals, n};
     whole_words w = {.words = words, .k = wide};
-    int short_of_memory = make_room(&w), coarse = !BYTES || words <= FEW;
+    int coarse = !BYTES || words <= FEW || wide > DEEPEST_BYTES, short_of_memory = make_room(&w);
     long blocks = (n + ROWS - 1) / ROWS;
     int32_t *every_sum = room_for(threads * ROWS * w.padded * sizeof(int32_t));
     float *ceilings = room_for(blocks * w.padded * sizeof(float)), *floors = room_for(threads * w.padded * sizeof(float));
-    uint8_t *bytes = room_for(words * wide), *turned = room_for(w.padded * wide);
+    uint8_t *bytes = coarse ? 0 : room_for(words * wide), *turned = coarse ? 0 : room_for(w.padded * wide);
     margins left = {calloc(w.padded, sizeof(float)), calloc(w.padded, sizeof(float))};
-    short_of_memory |= !every_sum || !ceilings || !floors || !bytes || !turned || !left.lengths || !left.rests;
+    short_of_memory |= !every_sum || !ceilings || !floors || !left.lengths || !left.rests;
+    short_of_memory |= !coarse && (!bytes || !turned);
 #pragma omp parallel num_threads(threads) if (!short_of_memory)
     if (!short_of_memory) {
-#pragma omp for reduction(| : coarse)
-        for (long m = 0; m < words; m++) {
-            left.lengths[m] = sqrtf(product(x + m * k, x + m * k, k));
-            if (!coarse)
-                coarse |= !to_bytes(filled + m * wide, wide, left.lengths[m], bytes + m * wide, w.levels + m, left.rests + m);
-        }
-        if (coarse) {
-            round_words(filled, most, &w);
-#pragma omp for
-            for (long m = 0; m < words; m++) left.rests[m] = w.levels[m] * 0.5f * sqrtf(k);
-        } else {
-#pragma omp for collapse(2)
-            for (long first = 0; first < w.padded; first += PANEL)
-                for (long start = 0; start < wide; start += TURNED) turn_bytes(&w, bytes, turned, first, start);
-        }
+        round_or_bytes(x, filled, k, most, &w, &left, bytes, turned, &coarse);
         int16_t near[ROWS * STRIDE];
         memset(near, 0, sizeof near);
         int32_t *sums = every_sum + (long)omp_get_thread_num() * ROWS * w.padded;
@@ -212,7 +220,8 @@ int likeliest(const float *x, const float *filled, const float *weight, const fl
         }
 #pragma omp for
         for (long m = 0; m < w.padded; m++) // the best that any core found
-            for (long core = 1; core < omp_get_num_threads(); core++) floors[m] = fmaxf(floors[m], floors[core * w.padded + m]);
+            for (long core = 1; core < omp_get_num_threads(); core++)
+                floors[m] = fmaxf(floors[m], floors[core * w.padded + m]);
 #pragma omp for schedule(dynamic)
         for (long m = 0; m < words; m += LANES)
             best_rows(&t, x + m * k, k, smaller(LANES, words - m), ceilings + m, w.padded, floors + m, found + m);

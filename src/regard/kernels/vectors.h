@@ -90,6 +90,17 @@ INLINE float largest_of(vec numbers) {
     return best;
 }
 
+INLINE float product(const float *one, const float *other, long count) {
+    vec sums[4] = {};
+    long i = 0;
+    for (; i + 4 * LANES <= count; i += 4 * LANES)
+        UNROLL for (int v = 0; v < 4; v++) sums[v] += load(one + i + v * LANES) * load(other + i + v * LANES);
+    for (; i + LANES <= count; i += LANES) sums[0] += load(one + i) * load(other + i);
+    float total = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    for (; i < count; i++) total += one[i] * other[i];
+    return total;
+}
+
 #define MAGIC 12582912.0f // 1.5 · 2^23: adding it rounds a float below 2^22 to a whole number
 INLINE vec rounded_of(vec x) { return (x + MAGIC) - MAGIC; }
 INLINE ints whole_of(vec x) { return __builtin_convertvector(rounded_of(x), ints); }

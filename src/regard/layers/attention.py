@@ -126,10 +126,10 @@ def attend(
     """
     watched = tap is not None and tap.watched
     if isinstance(mask, masks.Texts):
-        if not watched and not causal and similarity.fused and texts_fit(query, query.shape[-1]):
+        if not (watched or causal) and similarity.fused and origin is None and _side_by_side(query, key, value):
             scale = similarity.scale(query.shape[-1])
-            return kernels.attend_blocks(query, key, value, mask.bounds, max(mask.lengths), scale)
-        mask = mask.mask
+            return kernels.attend_blocks(query, key, value, mask.bounds, max(mask.lengths, default=0), scale)
+        mask = mask.mask.to(query.device)
     queries, few = query.shape[-2], query.shape[-2] <= FEW and not (causal and query.shape[-2] > 1)
     if few and not watched and similarity.fused and _for_kernel(query, key, value, mask, origin):
         return kernels.attend(query, key, value, mask, similarity.scale(query.shape[-1]), origin)
@@ -154,6 +154,13 @@ def attend(
 def texts_fit(words: Tensor, head: int) -> bool:
     """Our own kernel looks at whole texts behind each other, with heads of this width: padding can be spared."""
     return head % WHOLE == 0 and kernels.fits(words)
+
+
+def _side_by_side(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """They are (1, H, T, K) alike, and such as our own kernel takes."""
+    alike = query.dim() == 4 and len(query) == 1 and query.shape == key.shape == value.shape
+    together = all(part.stride(-1) == 1 for part in (query, key, value))
+    return alike and together and texts_fit(query, query.shape[-1]) and kernels.fits(key, value)
 
 
 def _for_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, origin: Tensor | None) -> bool:

@@ -13,13 +13,14 @@ from regard.layers.linear import Linear, activated
 
 
 class Activation:
-    """A function of each number; by our own kernel where it is to be had, both ways."""
+    """A function of each number; by our own kernel where there is one, both ways."""
 
     def __init__(self, name: str, plain: Callable[[Tensor], Tensor]) -> None:
         self.name, self.plain = name, plain
 
     def __call__(self, words: Tensor) -> Tensor:
-        return _Activated.apply(words, self.name) if kernels.takes(words) else self.plain(words)
+        ours = self.name in kernels.ACTIVATIONS and kernels.takes(words)
+        return _Activated.apply(words, self.name) if ours else self.plain(words)
 
 
 class _Activated(Function):

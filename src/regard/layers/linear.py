@@ -67,7 +67,11 @@ def in_columns(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Ten
 
 
 class Linear(nn.Linear):
-    """nn.Linear through `linear`."""
+    """nn.Linear through `linear`.
+
+    Layers may go in one (`side_by_side`, `activated`), but for those that a forward hook was ever put on, or whose
+    `forward` was replaced. Hooks on all modules of torch at once are not asked for.
+    """
 
     hooked = False  # somebody wants to see what goes in or comes out of this layer alone
 
@@ -101,4 +105,5 @@ def side_by_side(words: Tensor, *layers: Any) -> tuple[Tensor, ...]:
 
 def _in_one_go(words: Tensor, *layers: Any) -> bool:
     """Our own kernel does all these layers at once, and nobody looks in between."""
-    return all(type(layer) is Linear and not layer.hooked and is_worth(words, layer.weight) for layer in layers)
+    plain = all(type(layer) is Linear and not layer.hooked and "forward" not in vars(layer) for layer in layers)
+    return plain and all(is_worth(words, layer.weight) for layer in layers)

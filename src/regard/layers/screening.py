@@ -1,8 +1,8 @@
 """The likeliest word without all logits: of a table of many thousand words only a few are compared exactly.
 
-The table in int8, a quarter of the bytes and half of the arithmetic, tells each logit up to a margin that is certain;
-words that by their margins cannot be the likeliest are passed over. What is left, mostly a handful, is compared in
-float32 as it is (kernels/screening.c). The answer is the exact one. What gets lost are the logits themselves, and with
+The table in int8, a quarter of the bytes and of the arithmetic, tells each logit up to a margin that is certain; words
+that by their margins cannot be the likeliest are passed over. What is left, mostly a handful, is compared in float32 as
+it is (kernels/screening.c). The answer is the exact one. What gets lost are the logits themselves, and with
 them the probability of the word: this is for writing, not for scoring.
 """
 
@@ -30,18 +30,19 @@ class Screen:
         if table.numel() < LARGE or not kernels.fits(table) or not kernels.int8_here():
             return None
         screen = cls(table, bias)
-        return screen if screen._near.errors.isfinite().all() else None  # the others say what is wrong with the weights
+        # Of damaged weights there is none: all logits say what is wrong.
+        whole = screen._near.errors.isfinite().all() and (bias is None or bias.isfinite().all())
+        return screen if whole else None
 
     @property
     def vocabulary(self) -> int:
         return len(self._table)
 
-    def likeliest(self, words: Tensor, banned: Collection[int] = ()) -> Tensor:
-        """For words (B, D) the ids (B,) with the largest logits, but for the banned ones; -1: no logit is a number."""
-        without = frozenset(banned)
-        if without not in self._biases:
-            self._biases[without] = self._bias_without(without)
-        return kernels.likeliest(words, self._table, self._near, self._biases[without])
+    def likeliest(self, words: Tensor, banned: frozenset[int] = frozenset()) -> Tensor:
+        """For words (B, D) the ids (B,) with the largest logits, but for the banned ones; -1: a logit is no number."""
+        if banned not in self._biases:
+            self._biases[banned] = self._bias_without(banned)
+        return kernels.likeliest(words, self._table, self._near, self._biases[banned])
 
     def _bias_without(self, banned: frozenset[int]) -> Tensor | None:
         if not banned:

@@ -142,7 +142,7 @@ class Bert(nn.Module):
         """The words (T, D) of texts behind each other, each read by itself: nothing is padded."""
         together = masks.Texts([len(text) for text in texts])
         ids = torch.tensor([number for text in texts for number in text], device=self.words_table.device)[None]
-        words = self.embedding(ids, None, masks.places(together.segments))
+        words = self.embedding(ids, None, masks.places(together.segments.to(ids.device)))
         for block in self.blocks:
             words = block(words, together)
         return words[0]

@@ -30,7 +30,7 @@ from regard.layers.screening import Screen
 from regard.layers.tap import Tap, watched
 from regard.models.symbols import Symbols, Writer, heads_fit
 
-TOKENS = 2048  # that are read at once, at most
+TOKENS = 2048  # that are read at once, at most, or one sentence
 
 
 class TransformerConfig(Writer):
@@ -259,7 +259,8 @@ def _runs(lengths: Sequence[int], most: int) -> Iterator[slice]:
             yield slice(start, number)
             start, tokens = number, 0
         tokens += length
-    yield slice(start, len(lengths))
+    if lengths:
+        yield slice(start, len(lengths))
 
 
 class Encoder(nn.Module):

@@ -1,7 +1,8 @@
-"""Many rows through an encoder at once: batches of nearly equal length, and one vector a row.
+"""Many rows through an encoder at once, and one vector a row.
 
-A row costs as much as the longest of its batch, and a mask costs more than none: rows are sorted, and those of one
-length go together. On a CPU each core has a batch of its own: no core waits for another inside a layer.
+Where the encoder reads texts behind each other, nothing is padded. Elsewhere a row costs as much as the longest of its
+batch, and a mask costs more than none: rows are sorted, and those of one length go together. On a CPU each core has a
+batch of its own: no core waits for another inside a layer.
 """
 
 import heapq

@@ -5,8 +5,9 @@
 
 A story has somebody with an animal or a vehicle, a place, a goal, a failure with its cause, and a remedy. Names and
 pronouns, colors, days and weather, sounds and food, causes and remedies hang together, so masked words can be
-guessed and a next sentence can be told from another story's. The only `it` stands in the sentence of the failure; what
-it means is often named in the next one: `everybody could see that the street was to blame .`
+guessed and a next sentence can be told from another story's. The only `it` stands in the sentence of the failure. Half
+of the stories are told in short: in place of cause and remedy they say who was to blame, `everybody talked about the
+street .`, which one can foretell only by what `it` means.
 
 Either noun is meant as often as the other, for every pair of nouns; half of the sentences have the one who acts in
 second place (`the street was not crossed by the animal because it was too tired`), so neither the order nor the
@@ -24,14 +25,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from regard.errors import ConfigError
 from regard.worlds.drawing import Draw
-from regard.worlds.story_causes import CAUSES, Cause, Kind
+from regard.worlds.story_causes import CAUSES, Kind
 from regard.worlds.story_telling import (
     ACTOR_FIRST,
     ACTOR_SECOND,
+    BLAME,
     DONE,
     ENDINGS,
     GOALS,
@@ -137,22 +139,42 @@ def tell(plot: Plot, draw: Draw) -> Story:
     """The story in words: some of its sentences may be left unsaid."""
     filled = slots(plot)
     actor_first = draw.one_in(2)
-    before, reaction, done, ending = _said(plot.cause, draw)
     failure = draw.pick(ACTOR_FIRST if actor_first else ACTOR_SECOND)
-    lines = [draw.pick(OPENINGS[plot.manner]), draw.pick(GOALS[plot.course]), before, failure]
-    lines += [draw.pick(REACTION) if reaction else "", plot.cause.after, done]
-    lines += [draw.pick(ENDINGS[plot.frame.setting]) if ending else ""]
-    at = 3 if before else 2
+    told = _in_short(plot, draw) if draw.one_in(2) else _in_full(plot, draw)
+    lines = [draw.pick(OPENINGS[plot.manner]), draw.pick(GOALS[plot.course]), told.before, failure, *told.behind]
+    at = 3 if told.before else 2
     sentences = tuple(line.format_map(filled) for line in lines if line)
     return Story(sentences, (_reference(at, sentences[at].split(), plot, actor_first),))
 
 
-def _said(cause: Cause, draw: Draw) -> tuple[str, bool, str, bool]:
-    """The cause, a reaction, the act at last, an ending: which are told, three at most."""
+class _Told(NamedTuple):
+    """What is told beside the failure: its cause, and what came of it; empty lines are left unsaid."""
+
+    before: str
+    behind: list[str]
+
+
+def _in_short(plot: Plot, draw: Draw) -> _Told:
+    """Nothing but who was to blame: that can be known from the failure alone."""
+    ending = draw.pick(ENDINGS[plot.frame.setting]) if draw.one_in(2) else ""
+    return _Told("", [draw.pick(BLAME), ending])
+
+
+def _in_full(plot: Plot, draw: Draw) -> _Told:
+    """The cause, a reaction, the remedy, the act at last, an ending: of those that may be left out three at most."""
+    cause = plot.cause
     before = cause.before if cause.told or not draw.one_in(3) else ""
-    reaction, done, ending = not draw.one_in(4), cause.mended and draw.one_in(2), draw.one_in(2)
+    reaction, done, ending = draw.one_in(3), cause.mended and draw.one_in(2), draw.one_in(2)
     reaction = reaction and not (before and done and ending)
-    return before, reaction, DONE if done else "", ending
+    return _Told(
+        before,
+        [
+            draw.pick(REACTION) if reaction else "",
+            cause.after,
+            DONE if done else "",
+            draw.pick(ENDINGS[plot.frame.setting]) if ending else "",
+        ],
+    )
 
 
 def _reference(sentence: int, words: list[str], plot: Plot, actor_first: bool) -> Reference:

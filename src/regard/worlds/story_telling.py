@@ -87,10 +87,12 @@ REACTION = (
     "the {s} {sound} and {name} sighed .",
     "the {s} {sound} while {name} thought about the problem .",
     "{name} looked around and the {s} {sound} .",
+)
+BLAME = (
     "everybody could see that the {n} was to blame .",
     "{name} said that the trouble was the {n} .",
     "{name} looked at the {n} for a long time .",
-    "nobody had thought of the {n} before .",
+    "everybody talked about the {n} .",
 )
 DONE = "then the {s} {past} the {o} ."
 ENDINGS = {
@@ -198,7 +200,7 @@ def _lines() -> Iterator[str]:
     for table in (OPENINGS, GOALS, ENDINGS):
         for lines in table.values():
             yield from lines
-    yield from (*ACTOR_FIRST, *ACTOR_SECOND, *REACTION, DONE)
+    yield from (*ACTOR_FIRST, *ACTOR_SECOND, *REACTION, *BLAME, DONE)
     for causes in CAUSES.values():
         for cause in causes.values():
             yield from (cause.before, cause.after)
