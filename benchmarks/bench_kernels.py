@@ -47,6 +47,34 @@ def products() -> None:
             compare(f"{words} words, int8 beside float32", ours, torchs, work, "GFLOP/s")
 
 
+def texts() -> None:
+    """64 texts of 26 words, side by side for torch, behind each other for ours."""
+    count, length, heads, width = 64, 26, 8, 64
+    query, key, value = (torch.randn(count, heads, length, width) for _ in range(3))
+    flat = [part.transpose(0, 1).reshape(1, heads, count * length, width) for part in (query, key, value)]
+    bounds = torch.arange(count + 1) * length
+    compare(
+        "attention of whole texts",
+        lambda: kernels.attend_blocks(*flat, bounds, length, 0.125),
+        lambda: F.scaled_dot_product_attention(query, key, value),
+        4.0 * query.numel() * length,
+        "GFLOP/s",
+    )
+
+
+def screening() -> None:
+    table, words = torch.randn(32_000, 512) / 512**0.5, F.layer_norm(torch.randn(64, 512), (512,))
+    near = kernels.rounded(table)
+    work = 2.0 * len(words) * table.numel()
+    compare(
+        "the likeliest of 32,000 words",
+        lambda: kernels.likeliest(words, table, near),
+        lambda: F.linear(words, table).argmax(-1),
+        work,
+        "GFLOP/s of all logits",
+    )
+
+
 def steps() -> None:
     query, key, value = (torch.randn(64, size, 8, 64).transpose(1, 2) for size in (1, 31, 31))
     attend = lambda: kernels.attend(query, key, value, None, 0.125)  # noqa: E731
@@ -78,5 +106,8 @@ if __name__ == "__main__":
         raise SystemExit(f"no kernels here: {kernels.why_not()}")
     with torch.inference_mode():
         products()
+        texts()
         steps()
+        if kernels.int8_here():
+            screening()
         training()

@@ -3,7 +3,6 @@
 import re
 import sys
 from collections import Counter, defaultdict
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from regard.errors import ConfigError
 from regard.worlds.stories import VOCABULARY, Stories, Story, adjectives, main
 from regard.worlds.story_causes import CAUSES
-from regard.worlds.story_telling import ACTOR_FIRST, ACTOR_SECOND, BLAME
+from regard.worlds.story_telling import ACTOR_FIRST, ACTOR_SECOND
 from regard.worlds.story_words import BOYS, DAYS, FRAMES, GIRLS, SMALL, STRONG, VEHICLES
 
 ANIMALS = {actor.noun for actor in STRONG + SMALL}
@@ -27,12 +26,6 @@ def training() -> list[Story]:
 @pytest.fixture(scope="module")
 def heldout() -> list[Story]:
     return list(Stories(seed=1, part="heldout").stories(0, 10_000))
-
-
-@pytest.fixture(scope="module")
-def asked(training: list[Story]) -> list[Story]:
-    """Each failure of the training stories by itself."""
-    return [replace(story, references=(one,)) for story in training for one in story.references]
 
 
 def question(story: Story) -> tuple[str, str, str, int]:
@@ -115,50 +108,43 @@ def test_there_are_many_nouns_adjectives_and_forms() -> None:
     assert len(ACTOR_FIRST) == len(ACTOR_SECOND) == 4
 
 
-def test_every_it_is_one_asked_about(training: list[Story], heldout: list[Story]) -> None:
+def test_the_only_it_is_the_one_asked_about(training: list[Story]) -> None:
     nouns = ANIMALS | DRIVEN | {noun for frame in FRAMES for noun in frame.objects}
-    for story in training + heldout:
-        asked = [found.sentence for found in story.references]
+    for story in training:
+        (found,) = story.references
         assert [s.split().count("it") for s in story.sentences] == [
-            int(number in asked) for number in range(len(story.sentences))
+            int(number == found.sentence) for number in range(len(story.sentences))
         ]
-        for found in story.references:
-            words = story.sentences[found.sentence].split()
-            assert words[found.it : found.it + 3] == ["it", "was", "too"]
-            assert tuple(place for place, word in enumerate(words) if word in nouns) == found.candidates
-            assert found.candidates[0] < found.candidates[1] < found.it
+        words = story.sentences[found.sentence].split()
+        assert words[found.it : found.it + 3] == ["it", "was", "too"]
+        assert tuple(place for place, word in enumerate(words) if word in nouns) == found.candidates
+        assert found.candidates[0] < found.candidates[1] < found.it
 
 
-def test_stories_in_short_name_who_was_to_blame_behind_each_failure(
-    training: list[Story], heldout: list[Story]
-) -> None:
-    named = {line.split("{n}")[0].format(name="").strip() for line in BLAME}
+def test_half_of_the_stories_name_the_noun_and_the_adjective_once_more(training: list[Story]) -> None:
     short = 0
-    for story in training + heldout:
-        behind = [story.sentences[found.sentence + 1] for found in story.references]
-        blame = [any(one in sentence for one in named) for sentence in behind]
-        assert all(blame) or (not any(blame) and len(blame) == 1)
-        for found, sentence in zip(story.references, behind, strict=True):
-            words = story.sentences[found.sentence].split()
-            right, wrong = (words[found.candidates[place]] for place in (found.answer, 1 - found.answer))
-            assert not all(blame) or (f"the {right} " in sentence and wrong not in sentence.split())
-        short += all(blame)
-    assert short / len(training + heldout) == pytest.approx(2 / 3, abs=0.02)
-    assert {len(story.references) for story in training} == {1, 3}
-    assert {len(story.references) for story in heldout} == {1}
+    for story in training:
+        first, second, adjective, answer = question(story)
+        behind = story.sentences[story.references[0].sentence + 1].split()
+        if adjective in behind and behind[0] != "the":
+            short += 1
+            right, wrong = ((first, second), (second, first))[answer]
+            assert right in behind
+            assert wrong not in behind
+    assert short / len(training) == pytest.approx(0.5, abs=0.03)
 
 
-def test_the_meaning_tells_the_answer(asked: list[Story], heldout: list[Story]) -> None:
+def test_the_meaning_tells_the_answer(training: list[Story], heldout: list[Story]) -> None:
     """The adjective fits the noun that is meant and not the other: what a reader who knows the words would say."""
     fits = fitting()
-    for story in asked + heldout:
+    for story in training + heldout:
         first, second, adjective, answer = question(story)
         assert [(first, adjective) in fits, (second, adjective) in fits] == [answer == 0, answer == 1]
 
 
-def test_answers_are_balanced(asked: list[Story], heldout: list[Story]) -> None:
+def test_answers_are_balanced(training: list[Story], heldout: list[Story]) -> None:
     """Overall, by the place of the one who acts, and by its role: within five standard deviations of a half."""
-    for stories in (asked[:5000], heldout[:5000]):
+    for stories in (training[:5000], heldout[:5000]):
         answers = [question(story)[3] for story in stories]
         behind = [acts_second(story) for story in stories]
         blamed = [answer == place for answer, place in zip(answers, behind, strict=True)]
@@ -166,16 +152,15 @@ def test_answers_are_balanced(asked: list[Story], heldout: list[Story]) -> None:
             assert abs(sum(share) / 5000 - 0.5) < 0.036
 
 
-def test_every_pair_of_nouns_has_both_answers_as_often(asked: list[Story], heldout: list[Story]) -> None:
-    for stories in (asked, heldout):
+def test_every_pair_of_nouns_has_both_answers_as_often(training: list[Story], heldout: list[Story]) -> None:
+    for stories in (training, heldout):
         counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
         for story in stories:
             subject, thing, _ = triple(story)
             counts[subject, thing][question(story)[3] ^ acts_second(story)] += 1
         assert len(counts) > 0.99 * sum(len(frame.actors) * len(frame.objects) for frame in FRAMES)
         spread = [(subjects - things) ** 2 / (subjects + things) for subjects, things in counts.values()]
-        # That of fair coins, or less: further failures come by twos, one for either noun.
-        assert sum(spread) / len(spread) < 1 + 5 * (2 / len(spread)) ** 0.5
+        assert sum(spread) / len(spread) == pytest.approx(1, abs=5 * (2 / len(spread)) ** 0.5)  # that of fair coins
 
 
 def test_both_parts_can_blame_either_noun_of_every_pair() -> None:
@@ -187,12 +172,12 @@ def test_both_parts_can_blame_either_noun_of_every_pair() -> None:
             assert len(adjectives(frame, actor, noun, blamed, "heldout")) == 1
 
 
-def test_neither_place_nor_adjective_nor_pair_tells_the_answer(asked: list[Story], heldout: list[Story]) -> None:
+def test_neither_place_nor_adjective_nor_pair_tells_the_answer(training: list[Story], heldout: list[Story]) -> None:
     """What a reader would score who learned only these from training."""
 
     def score(key) -> float:  # type: ignore[no-untyped-def]
         seen: dict[object, Counter[int]] = defaultdict(Counter)
-        for story in asked:
+        for story in training:
             seen[key(story)][question(story)[3]] += 1
         return sum(seen[key(story)].most_common(1)[0][0] == question(story)[3] for story in heldout) / len(heldout)
 
@@ -210,8 +195,8 @@ def test_three_kinds_of_nouns_meet_two_at_a_time(training: list[Story]) -> None:
     assert min(met.values()) > 0.1 * len(training)
 
 
-def test_no_heldout_triple_is_in_training(asked: list[Story], heldout: list[Story]) -> None:
-    known, new = {triple(story) for story in asked}, {triple(story) for story in heldout}
+def test_no_heldout_triple_is_in_training(training: list[Story], heldout: list[Story]) -> None:
+    known, new = {triple(story) for story in training}, {triple(story) for story in heldout}
     assert not known & new
     assert 0.08 < len(new) / (len(new) + len(known)) < 0.16
     assert {word for _, _, word in new} <= {word for _, _, word in known}
@@ -260,10 +245,9 @@ def test_a_sample_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: py
 
 
 PINNED = """\
-mia was a woman who owned a green tractor .
-the tractor could not follow the path because it was too rusty .
-everybody could see that the tractor was to blame .
-the path was to be followed by the tractor but it was too rocky .
-everybody could see that the path was to blame .
-the tractor did not follow the path because it was too fragile .
-everybody could see that the tractor was to blame ."""
+on a hot friday a woman named mia set out with a green tractor .
+mia had a silver drum for a friend who lived at the end of the path .
+the tractor had stood in the rain for years .
+the path could not be followed by the tractor because it was too rusty .
+mia put oil on the tractor .
+at last mia and the green tractor arrived with the silver drum ."""

@@ -5,9 +5,9 @@
 
 A story has somebody with an animal or a vehicle, a place, a goal, a failure with its cause, and a remedy. Names and
 pronouns, colors, days and weather, sounds and food, causes and remedies hang together, so masked words can be
-guessed and a next sentence can be told from another story's. An `it` stands only in the sentence of a failure. Two of
-three stories are told in short: in place of cause and remedy they say who was to blame, `everybody talked about the
-street .`, which one can foretell only by what `it` means; most of these have three failures, with all their blame.
+guessed and a next sentence can be told from another story's. The only `it` stands in the sentence of the failure. Half
+of the stories are told in short: in place of cause and remedy they say the same once more without it, such as
+`everybody could see that the street was too wide .`
 
 Either noun is meant as often as the other, for every pair of nouns; half of the sentences have the one who acts in
 second place (`the street was not crossed by the animal because it was too tired`), so neither the order nor the
@@ -22,10 +22,10 @@ one adjective for either answer. The two sentences above are among them, so they
 import argparse
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from regard.errors import ConfigError
 from regard.worlds.drawing import Draw
@@ -85,7 +85,7 @@ class Stories:
 
     def __getitem__(self, index: int) -> Story:
         draw = Draw(f"story {self.seed} {self.part} {index}")
-        return tell(plot(draw, self.part), draw, self.part)
+        return tell(plot(draw, self.part), draw)
 
     def stories(self, start: int, stop: int) -> Iterator[Story]:
         """Stories `start` to `stop - 1`."""
@@ -135,61 +135,43 @@ def heldout(subject: str, thing: str, fitting: tuple[str, ...]) -> str:
     return min(fitting, key=lambda word: blake2b(f"{SALT} {subject} {thing} {word}".encode(), digest_size=8).digest())
 
 
-def tell(plot: Plot, draw: Draw, part: Part) -> Story:
-    """The story in words, in full or in short."""
-    return _in_full(plot, draw) if draw.one_in(3) else _in_short(plot, draw, part)
+def tell(plot: Plot, draw: Draw) -> Story:
+    """The story in words, in full or in short; some of its sentences may be left unsaid."""
+    filled = slots(plot)
+    actor_first = draw.one_in(2)
+    failure = draw.pick(ACTOR_FIRST if actor_first else ACTOR_SECOND)
+    told = _in_short(plot, draw) if draw.one_in(2) else _in_full(plot, draw)
+    lines = [draw.pick(OPENINGS[plot.manner]), draw.pick(GOALS[plot.course]), told.before, failure, *told.behind]
+    at = 3 if told.before else 2
+    sentences = tuple(line.format_map(filled) for line in lines if line)
+    return Story(sentences, (_reference(at, sentences[at].split(), plot, actor_first),))
 
 
-def _in_full(plot: Plot, draw: Draw) -> Story:
-    """One failure with its cause, a reaction, the remedy, the act at last, an ending; some may be left unsaid."""
-    cause, filled = plot.cause, slots(plot)
+class _Told(NamedTuple):
+    """What is told beside the failure: its cause, and what came of it; empty lines are left unsaid."""
+
+    before: str
+    behind: list[str]
+
+
+def _in_short(plot: Plot, draw: Draw) -> _Told:
+    """Behind the failure its cause once more, with the noun in place of `it`."""
+    return _Told("", [draw.pick(BLAME), draw.pick(ENDINGS[plot.frame.setting]) if draw.one_in(2) else ""])
+
+
+def _in_full(plot: Plot, draw: Draw) -> _Told:
+    """What had happened, a reaction, the remedy, the act at last, an ending: three of these and the remedy at most."""
+    cause = plot.cause
     before = cause.before if cause.told or not draw.one_in(3) else ""
     reaction, done, ending = draw.one_in(3), cause.mended and draw.one_in(2), draw.one_in(2)
-    reaction = reaction and not (before and done and ending)  # seven sentences at most
-    lines = [draw.pick(OPENINGS[plot.manner]), draw.pick(GOALS[plot.course]), before]
-    begun = [line.format_map(filled) for line in lines if line]
-    failure, reference = _failure(plot, draw, len(begun))
-    lines = [draw.pick(REACTION) if reaction else "", cause.after, DONE if done else ""]
-    lines += [draw.pick(ENDINGS[plot.frame.setting]) if ending else ""]
-    return Story((*begun, failure, *(line.format_map(filled) for line in lines if line)), (reference,))
+    reaction = reaction and not (before and done and ending)
+    behind = [draw.pick(REACTION) if reaction else "", cause.after, DONE if done else ""]
+    return _Told(before, [*behind, draw.pick(ENDINGS[plot.frame.setting]) if ending else ""])
 
 
-def _in_short(plot: Plot, draw: Draw, part: Part) -> Story:
-    """One failure, or three, and behind each who was to blame: what `it` means is all that tells."""
-    more = _more_failures(plot, draw, part)
-    lines = [draw.pick(OPENINGS[plot.manner]), *([] if more else [draw.pick(GOALS[plot.course])])]
-    sentences, references = [line.format_map(slots(plot)) for line in lines], []
-    for each in (plot, *more):
-        failure, reference = _failure(each, draw, len(sentences))
-        sentences += [failure, draw.pick(BLAME).format_map(slots(each))]
-        references.append(reference)
-    if not more and draw.one_in(2):
-        sentences.append(draw.pick(ENDINGS[plot.frame.setting]).format_map(slots(plot)))
-    return Story(tuple(sentences), tuple(references))
-
-
-def _more_failures(plot: Plot, draw: Draw, part: Part) -> list[Plot]:
-    """The same pair on the same day fails twice more, once for either noun; or not at all, where that cannot be."""
-    found = []
-    for blamed in (True, False):
-        causes = CAUSES[kind(plot.frame, plot.actor, blamed)]
-        fitting = adjectives(plot.frame, plot.actor, plot.thing, blamed, part)
-        others = tuple(
-            word for word in fitting if plot.weather in causes[word].weather and word != plot.cause.adjective
-        )
-        if not others:
-            return []
-        found.append(replace(plot, actor_blamed=blamed, cause=causes[draw.pick(others)]))
-    return found if draw.one_in(2) else found[::-1]
-
-
-def _failure(plot: Plot, draw: Draw, at: int) -> tuple[str, Reference]:
-    """The sentence with `it`, which is number `at` of its story, and what `it` means."""
-    actor_first = draw.one_in(2)
-    sentence = draw.pick(ACTOR_FIRST if actor_first else ACTOR_SECOND).format_map(slots(plot))
-    words = sentence.split()
+def _reference(sentence: int, words: list[str], plot: Plot, actor_first: bool) -> Reference:
     first, second = sorted((words.index(plot.actor.noun), words.index(plot.thing)))
-    return sentence, Reference(at, words.index("it"), (first, second), int(actor_first != plot.actor_blamed))
+    return Reference(sentence, words.index("it"), (first, second), int(actor_first != plot.actor_blamed))
 
 
 def main() -> None:

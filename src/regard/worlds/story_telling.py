@@ -89,10 +89,10 @@ REACTION = (
     "{name} looked around and the {s} {sound} .",
 )
 BLAME = (
-    "everybody could see that the {n} was to blame .",
-    "{name} said that the trouble was the {n} .",
-    "{name} looked at the {n} for a long time .",
-    "everybody talked about the {n} .",
+    "everybody could see that the {n} was too {adjective} .",
+    "{name} said that the {n} was too {adjective} .",
+    "{name} had not known how {adjective} the {n} was .",
+    "nobody had thought that the {n} was so {adjective} .",
 )
 DONE = "then the {s} {past} the {o} ."
 ENDINGS = {
