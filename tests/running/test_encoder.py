@@ -221,3 +221,11 @@ def test_alike_sentences_have_like_vectors(real):
     eating, bread, _, riding, _, revenue = real.embed(TEXTS[:6])
     found = [float(eating @ other) for other in (bread, riding, revenue)]
     assert found == pytest.approx([0.7553, 0.2474, -0.0667], abs=1e-3)  # measured with transformers
+
+
+def test_one_text_alone_or_no_text_is_told(make):
+    encoder = make()
+    for texts, told in (("one text", "wanted a list"), (["a", None], "text 2 is None, wanted a string")):
+        for way in (encoder.embed, encoder.encode):
+            with pytest.raises(InputError, match=told):
+                way(texts)

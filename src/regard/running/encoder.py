@@ -22,6 +22,15 @@ class Embedded:
     vector: np.ndarray  # (D,)
 
 
+def check_several(texts: Sequence[str]) -> None:
+    """Texts are a list of strings: a string alone would be read letter by letter."""
+    if isinstance(texts, str):
+        raise InputError("got one text, wanted a list of texts: [text]")
+    wrong = next((number for number, text in enumerate(texts, 1) if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise InputError(f"text {wrong} is {texts[wrong - 1]!r:.40}, wanted a string")
+
+
 class Encoder:
     """`embed(["a text", "another"])` gives vectors (N, D); `.model` is the nn.Module, `.tokenizer` its words.
 
@@ -61,8 +70,6 @@ class Encoder:
         `normalized`: to length 1; none: as the model's folder says. A text that is too long loses its end and is
         counted in `cut`; without `truncate` it is an error.
         """
-        if isinstance(texts, str):
-            raise InputError("got one text, wanted a list of texts: embed([text])")
         rows = self.encode(texts, truncate=truncate)
         pooling = self.pooling if normalized is None else replace(self.pooling, normalized=normalized)
         found: np.ndarray = embed_rows(self.model, rows, pooling).numpy()
@@ -70,6 +77,7 @@ class Encoder:
 
     def encode(self, texts: Sequence[str], *, truncate: bool = True) -> list[list[int]]:
         """The ids of the texts, each between its symbols."""
+        check_several(texts)
         room = self.longest - 2
         pieces = self.tokenizer.pieces_of_all(texts)
         long = [number for number, each in enumerate(pieces) if len(each) > room]

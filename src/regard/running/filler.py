@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from regard.errors import InputError
-from regard.running.encoder import Encoder
+from regard.running.encoder import Encoder, check_several
 from regard.running.reading import said_of
 from regard.text.word_pieces import Encoded
 
@@ -43,6 +43,7 @@ class Filler(Encoder):
 
     def fill(self, texts: Sequence[str], count: int = GUESSES, *, second: str | None = None) -> list[Filled]:
         """Guesses for every mask of each text; with a second text behind it, of both."""
+        check_several(texts)
         mask = self.tokenizer.mask
         if mask is None:
             raise InputError("this model's vocabulary has no symbol for a hidden word")
