@@ -11,8 +11,8 @@ to take a false next sentence from: task.next_sentence=false learns from hidden 
 On the stories: a million parameters (4 layers of width 128), 2,000 steps, eight minutes on two cores. Of the hidden
 words of held-out stories 86.9 % are guessed (always "the": 12 %), of the pairs of texts 94.7 % are judged rightly
 (chance: 50 %). What "it" means, `regard evaluate` asks by a linear probe, on 1,000 sentences with uses of "it" not seen
-before: 99.4 % by the words of the second layer (with training.seed=1: 87.4, 95.9 and 97.7 %). By the words as they go in
-it is 53 %; a probe that knew only who acts and the adjective would reach 84 %.
+before: 99.4 % by the words of the second layer (with training.seed=1: 87.4, 95.9 and 97.7 %). By the words as they go
+in it is 53 %; a probe that knew only who acts and the adjective would reach 84 %.
 """
 
 from regard.models.bert import BertPretrainingConfig
