@@ -1,6 +1,7 @@
 """Each kernel gives what its one line of torch gives, whatever the shapes, and lets damage be seen."""
 
 import math
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -14,7 +15,7 @@ from regard import kernels
 from regard.layers.attention import KeysValues, attend
 from regard.layers.cache import Cache
 from regard.layers.feed_forward import ACTIVATIONS
-from regard.layers.linear import Linear, activated, side_by_side
+from regard.layers.linear import Linear, activated, at_once
 from regard.layers.masks import Texts
 from regard.layers.quantized import QuantizedLinear
 from regard.layers.screening import Screen, likeliest_written_out
@@ -35,6 +36,16 @@ def numbers(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+@contextmanager
+def cores(count):
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 # ------------------------------------------------ products
 
 
@@ -48,10 +59,8 @@ def numbers(*shape, seed=0):
 )
 def test_a_product_is_torchs(words, rows, inner, biased, threads):
     x, weight, bias = numbers(words, inner), numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    found = kernels.linear(x, weight, bias)
-    torch.set_num_threads(before)
+    with cores(threads):
+        found = kernels.linear(x, weight, bias)
     wanted = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
     assert (found - wanted).abs().max() <= 4e-6 * math.sqrt(inner) * 4
 
@@ -69,10 +78,8 @@ def test_matrices_side_by_side_and_an_activation_are_torchs(words, rows, inner, 
     x = numbers(words, inner)
     weights = [numbers(rows, inner, seed=part) for part in range(parts)]
     biases = [None if part == 1 else numbers(rows, seed=10 + part) for part in range(parts)]
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    found = kernels.linears(x, weights, biases, activation)
-    torch.set_num_threads(before)
+    with cores(threads):
+        found = kernels.linears(x, weights, biases, activation)
     wanted = torch.cat([F.linear(x, *each) for each in zip(weights, biases, strict=True)], dim=-1)
     assert_close(found, wanted if activation is None else PLAIN[activation](wanted), atol=2e-5, rtol=1e-5)
 
@@ -80,7 +87,7 @@ def test_matrices_side_by_side_and_an_activation_are_torchs(words, rows, inner, 
 def test_layers_in_one_go_are_the_layers_one_by_one():
     words, layers = numbers(3, 5, 32), [Linear(32, 48) for _ in range(3)]
     apart = [F.linear(words, layer.weight, layer.bias) for layer in layers]
-    for found, wanted in zip(side_by_side(words, *layers), apart, strict=True):
+    for found, wanted in zip(at_once(words, *layers), apart, strict=True):
         assert_close(found, wanted, atol=1e-5, rtol=1e-5)
     gelu = ACTIVATIONS["gelu"]
     assert_close(activated(words, layers[0], gelu), gelu.plain(apart[0]), atol=1e-5, rtol=1e-5)
@@ -88,9 +95,9 @@ def test_layers_in_one_go_are_the_layers_one_by_one():
 
 def test_a_hook_sees_its_layer_also_where_layers_go_in_one():
     words, layers, seen = numbers(9, 32), [Linear(32, 32) for _ in range(2)], []
-    before = side_by_side(words, *layers)
+    before = at_once(words, *layers)
     layers[1].register_forward_hook(lambda layer, given, out: seen.append(out))
-    found = side_by_side(words, *layers)
+    found = at_once(words, *layers)
     assert torch.equal(seen[0], found[1])
     assert_close(torch.cat(found), torch.cat(before), atol=1e-6, rtol=1e-5)
 
@@ -111,13 +118,11 @@ def test_a_hook_sees_its_layer_also_where_layers_go_in_one():
 def test_the_likeliest_word_is_the_largest_logit(words, rows, inner, biased, spread, threads):
     x = numbers(words, inner) * numbers(inner, seed=5).mul(spread).exp()
     table, bias = numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    near = kernels.rounded(table)
-    found = kernels.likeliest(x, table, near, bias)
-    blind = near._replace(errors=torch.full_like(near.errors, 1e30))  # passes nothing over
-    assert torch.equal(found, kernels.likeliest(x, table, blind, bias))
-    torch.set_num_threads(before)
+    with cores(threads):
+        near = kernels.rounded(table)
+        found = kernels.likeliest(x, table, near, bias)
+        blind = near._replace(errors=torch.full_like(near.errors, 1e30))  # passes nothing over
+        assert torch.equal(found, kernels.likeliest(x, table, blind, bias))
     exact = F.linear(x.double(), table.double(), None if bias is None else bias.double())
     best, chosen = exact.amax(-1), exact.gather(1, found[:, None])[:, 0]
     rounding = 1e-6 * inner * x.abs().amax(-1) * table.abs().max()  # of float32, where two are as good as equal
@@ -228,10 +233,8 @@ def test_a_rounded_matrix_says_how_wrong_it_is():
 def test_texts_behind_each_other_are_the_texts_alone(lengths, heads, vectors, threads):
     several = numbers(1, sum(lengths), 3 * heads, 16 * vectors).transpose(1, 2)  # as one product leaves them
     query, key, value = several.split(heads, dim=1)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    found = attend(query, key, value, Texts(lengths))
-    torch.set_num_threads(before)
+    with cores(threads):
+        found = attend(query, key, value, Texts(lengths))
     parts = zip(*(part.split(lengths, dim=2) for part in (query, key, value)), strict=True)
     alone = [F.scaled_dot_product_attention(*text) for text in parts]
     assert_close(found, torch.cat(alone, dim=2), atol=1e-5, rtol=1e-5)

@@ -29,8 +29,8 @@ void round_rows(const float *weight, long n, long k, long wide, int8_t *rounded,
         }
         memset(to + k, 0, wide - k);
         scales[row] = scale + sum_of(damage);
-        errors[row] = sqrtf(sum_of(error) + k * 1.2e-38f); // the square of what is smaller is no number any more
-        sizes[row] = sqrtf(sum_of(size) + k * 1.2e-38f);
+        errors[row] = sqrtf(sum_of(error) + k * TINY);
+        sizes[row] = sqrtf(sum_of(size) + k * TINY);
         totals[row] = whole_sum_of(total);
     }
 }

@@ -13,6 +13,7 @@
 #define CHUNK 1024          // numbers of a row of W that are near at once
 #define STRIDE (CHUNK + 32) // their distance: no power of two
 #define PAIR 2
+#define TINY 1.2e-38f // the square of what is smaller is no number any more
 #define TURNED 64 // columns of the words that are turned at once
 #define FEW 8     // words up to which none is turned
 #define WIDE (2 * LANES) // numbers of 16 bits in a vector

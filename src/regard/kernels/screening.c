@@ -12,7 +12,6 @@
 
 #ifdef __AVX2__
 #define ROUNDING 6e-8f // what one operation of float32 may be wrong by, as a share of its result
-#define TINY 1.2e-38f  // the square of what is smaller is no number any more
 
 // What is multiplied: W as it is, and rounded, with what round_rows says of it.
 typedef struct {

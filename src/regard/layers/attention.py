@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regard import kernels
 from regard.layers import masks
-from regard.layers.linear import Linear, side_by_side
+from regard.layers.linear import Linear, at_once
 from regard.layers.tap import Tap
 
 
@@ -126,7 +126,7 @@ def attend(
     """
     watched = tap is not None and tap.watched
     if isinstance(mask, masks.Texts):
-        if not (watched or causal) and similarity.fused and origin is None and _side_by_side(query, key, value):
+        if not (watched or causal) and similarity.fused and origin is None and _are_alike(query, key, value):
             scale = similarity.scale(query.shape[-1])
             return kernels.attend_blocks(query, key, value, mask.bounds, max(mask.lengths, default=0), scale)
         mask = mask.mask.to(query.device)
@@ -156,7 +156,7 @@ def texts_fit(words: Tensor, head: int) -> bool:
     return head % WHOLE == 0 and kernels.fits(words)
 
 
-def _side_by_side(query: Tensor, key: Tensor, value: Tensor) -> bool:
+def _are_alike(query: Tensor, key: Tensor, value: Tensor) -> bool:
     """They are (1, H, T, K) alike, and such as our own kernel takes."""
     alike = query.dim() == 4 and len(query) == 1 and query.shape == key.shape == value.shape
     together = all(part.stride(-1) == 1 for part in (query, key, value))
@@ -249,7 +249,7 @@ class MultiHeadAttention(nn.Module):
         return self.look(words, self.remember(memory), mask, causal=causal)
 
     def remember(self, memory: Tensor) -> KeysValues:
-        return KeysValues(*map(self._split, side_by_side(memory, self.key, self.value)))
+        return KeysValues(*map(self._split, at_once(memory, self.key, self.value)))
 
     def look(
         self, words: Tensor, memory: KeysValues, mask: Tensor | masks.Texts | None = None, *, causal: bool = False
@@ -265,7 +265,7 @@ class MultiHeadAttention(nn.Module):
         cache: Appendable | None = None,
     ) -> Tensor:
         """The words look at each other; a `cache` has what came before them."""
-        query, key, value = map(self._split, side_by_side(words, self.query, self.key, self.value))
+        query, key, value = map(self._split, at_once(words, self.query, self.key, self.value))
         seen = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
         return self._attend(query, seen, mask, causal)
 

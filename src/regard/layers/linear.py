@@ -69,7 +69,7 @@ def in_columns(words: Tensor, weight: Tensor, bias: Tensor | None = None) -> Ten
 class Linear(nn.Linear):
     """nn.Linear through `linear`.
 
-    Layers may go in one (`side_by_side`, `activated`), but for those that a forward hook was ever put on, or whose
+    Layers may go in one (`at_once`, `activated`), but for those that a forward hook was ever put on, or whose
     `forward` was replaced. Hooks on all modules of torch at once are not asked for.
     """
 
@@ -95,7 +95,7 @@ def activated(words: Tensor, layer: Any, activation: Callable[[Tensor], Tensor])
     return activation(layer(words))
 
 
-def side_by_side(words: Tensor, *layers: Any) -> tuple[Tensor, ...]:
+def at_once(words: Tensor, *layers: Any) -> tuple[Tensor, ...]:
     """What each of some layers of one shape makes of the words, the words read once."""
     if not _in_one_go(words, *layers):
         return tuple(layer(words) for layer in layers)
