@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -52,6 +53,18 @@ def test_a_run_from_before_a_setting_was_there_had_its_default(here, trained, ti
     assert "is trained already" in here(*same).stderr
     (folder / "run.json").write_text(json.dumps(written))
     assert "was begun with data.joined=1, now it is 2" in here(*same, "data.joined=2").stderr
+
+
+def test_a_trained_model_outlives_a_mistake_about_its_data(command, tmp_path, tiny):
+    pairs, folder = tmp_path / "pairs.tsv", tmp_path / "run"
+    good = "".join(f"the number {n} is here\tel número {n} está aquí\n" for n in range(300))
+    pairs.write_text(good)
+    train = ("train", "translator", pairs, "-o", folder, *tiny)
+    assert command(*train, "training.steps=2").returncode == 0
+    pairs.write_text(good + "no tab\n")
+    assert "pairs.tsv:301" in last_line(command(*train, "training.steps=4"))
+    done = command("info", folder, "--json")
+    assert json.loads(done.stdout)["verified"] is True, done.stderr
 
 
 def test_more_steps_go_on(command, trained, tiny, tmp_path):
@@ -122,6 +135,14 @@ def test_info_verifies_and_counts(here, trained):
     assert "model" in lines  # what stands in it follows, a fact a line
     assert ["width", "32"] in [line.split() for line in lines if line.startswith("  ")]
     assert not any("{" in line for line in lines)
+    sizes = lines[lines.index("files") + 1 : -1]
+    assert len({line.rindex(" ") for line in sizes}) == 1  # one column, however long the names
+
+
+def test_the_versions_are_told(here):
+    done = here("--version")
+    assert done.returncode == 0
+    assert re.fullmatch(r"regard [\d.]+, torch [\w.+]+, Python [\d.]+\n", done.stdout), done.stdout
 
 
 def test_recipes_lists_and_shows(here):
@@ -161,6 +182,8 @@ def test_recipes_lists_and_shows(here):
         (["run", "{trained}", "the boy", "-o", "x.txt"], "x.txt"),
         (["run", "{trained}", "the boy", "-o", "no/where/x.png"], "no/where"),
         (["evaluate", "{trained}", "nowhere.tsv"], "nowhere.tsv"),
+        (["evaluate", "{trained}", "data.label=x"], "data.label=x says how files are read, and none is named"),
+        (["evaluate", "{trained}", "test.tsv", "data.label=x"], "are read in one way only; leave it out"),
         (["info", "{trained}/checkpoints"], "has no MANIFEST.json"),
         (["frobnicate"], "No such command 'frobnicate'"),
         (["run", "--beem", "3", "x"], "No such option: --beem"),
@@ -188,8 +211,8 @@ def test_bad_lines_are_counted_shown_and_left_out_by_choice(command, tmp_path, t
     assert stopped.returncode == 2
     assert "pairs.tsv:301: wrong columns" in last_line(stopped)
     assert "data.on_error=skip" in last_line(stopped)
+    assert not (tmp_path / "a").exists()  # nothing is left of a run that could not begin
     settings = [word for word in tiny if "sentences" not in word]
-    # The same folder: a start that failed decides nothing.
     done = command(
         "train", "translator", file, "-o", tmp_path / "a", *settings, "data.on_error=skip", "training.steps=2"
     )

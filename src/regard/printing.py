@@ -39,15 +39,19 @@ def print_json(value: Any) -> None:
 
 def show_facts(facts: Mapping[str, Any], margin: str = "") -> None:
     """One fact a line; those of a group below its name, further in."""
+    wide = max([20, *(len(name) for name, value in facts.items() if not isinstance(value, Mapping))]) + 2
     for name, value in facts.items():
-        label = f"{margin}{name}"
-        if isinstance(value, Mapping):
-            print(label if value else f"{label:<22}none")
+        if isinstance(value, Mapping) and value:
+            print(f"{margin}{name}")
             show_facts(value, f"{margin}  ")
-        elif isinstance(value, list | tuple):
-            print(f"{label:<22}{', '.join(map(str, value)) or 'none'}")
         else:
-            print(f"{label:<22}{'none' if value is None else f'{value:,}' if type(value) is int else value}")
+            print(f"{margin}{name:<{wide}}{_fact(value)}")
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, list | tuple | Mapping):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else f"{value:,}" if type(value) is int else str(value)
 
 
 def show_answer(answer: "Answer", alignment: bool) -> None:

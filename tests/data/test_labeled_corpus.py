@@ -163,6 +163,13 @@ def test_a_class_that_is_held_out_alone_is_told_and_no_error(table):
     assert any(note.startswith(f"nothing to train on for {without[0]}") for note in found.notes)
 
 
+def test_one_class_alone_held_out_is_told(table):
+    rows, one = table(numbered(["bad", "good"])), table(["x,good", "y,good"], "dev.csv")
+    told = read_corpus([rows], LabeledDataConfig(dev=one)).notes[-1]
+    assert told.startswith("what is held out has 'good' alone (2 rows), so its scores say little")
+    assert not any("say little" in note for note in read_corpus([rows], LabeledDataConfig()).notes)
+
+
 def test_what_is_missing_is_named(table):
     with pytest.raises(DataError, match="no column for the label among text, mood"):
         read_corpus([table(["a,b"], header="text,mood")], LabeledDataConfig())

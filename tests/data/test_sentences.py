@@ -100,6 +100,8 @@ def test_few_documents_lose_their_ends_and_it_is_said(tmp_path):
     few = SentenceCorpus([write(tmp_path / "few.txt", "one two three\nfour\n\nfive six seven\n")], TextDataConfig())
     assert any("2 documents are too few to keep whole ones out: the last 10% of each" in note for note in few.notes)
     assert len(documents(few.heldout())) == 2
+    single = SentenceCorpus([write(tmp_path / "one.txt", "one two three\nfour five\n")], TextDataConfig())
+    assert single.notes == ["one document is too few to keep whole ones out: the last 10% of each is held out"]
     whole = "\n\n".join(f"document {number}\nends" for number in range(300))
     many = SentenceCorpus([write(tmp_path / "many.txt", whole)], TextDataConfig())
     assert many.notes == []

@@ -9,10 +9,10 @@ from sklearn import metrics as sklearn
 
 import regard
 from regard.checkpoint import SETTINGS
-from regard.errors import DataError
+from regard.errors import ConfigError, DataError
 from regard.metrics.tagging import entities
 from regard.running.label_scoring import score_labels, score_tags
-from regard.running.scoring import mean_of
+from regard.running.scoring import mean_of, score_folders
 from regard.worlds.stories import Stories
 from tests.data.glue_folders import write_glue
 
@@ -146,7 +146,39 @@ def test_data_that_changed_since_is_named(train_here, tiny_reader, tmp_path):
         score_labels(regard.load(folder), folder, [])
 
 
+def test_the_columns_may_have_other_names_than_in_training(sentiment, tmp_path):
+    classifier = regard.load(sentiment)
+    path = tmp_path / "test.csv"
+    rows = [f"{number},{classifier.labels[0]},{text.rstrip('.')}\n" for number, text in enumerate(TEXTS[:9])]
+    path.write_text("".join(["number,truth,words\n", *rows, "9,,no label\n"]))
+    with pytest.raises(DataError, match="data.label"):
+        score_folders([sentiment], [path], [None])
+    told = ["data.text=words", "data.label=truth"]
+    found = score_folders([sentiment], [path], [None], assignments=told)
+    assert (found["rows"], len(found["bad_lines"])) == (9, 2)
+    with pytest.raises(DataError, match=r"test.csv:11: empty label"):
+        score_folders([sentiment], [path], [None], assignments=[*told, "data.on_error=stop"])
+    with pytest.raises(ConfigError, match=r"unknown key data.lable; did you mean data.label"):
+        score_folders([sentiment], [path], [None], assignments=["data.lable=truth"])
+
+
+def test_a_folder_of_glue_may_be_told_its_task(make_reader, tmp_path):
+    classifier, folder = make_reader("bert-classifier", labels=ENTAILMENT), write_glue(tmp_path / "mine", "mnli", 30)
+    with pytest.raises(DataError, match="data.task=… says which"):
+        score_labels(classifier, tmp_path, [folder])
+    assert "matched_accuracy" in score_labels(classifier, tmp_path, [folder], assignments=["data.task=mnli"])
+
+
 # ------------------------------------------------ taggers
+
+
+def test_the_columns_of_tags_may_be_told(names, people, tmp_path):
+    tagger = regard.load(names)
+    turned = tmp_path / "turned.conll"
+    lines = [line.split() for line in people.read_text().splitlines()]
+    turned.write_text("".join(" ".join([*reversed(words), "x"]).strip() + "\n" if words else "\n" for words in lines))
+    told = score_tags(tagger, names, [turned], assignments=["data.word=2", "data.column=1"])
+    assert told == score_tags(tagger, names, [people])
 
 
 def test_tags_are_scored_by_whole_entities(names, people):

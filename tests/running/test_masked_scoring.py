@@ -1,5 +1,6 @@
 """A BERT's scores: the same hidden words every time, on the user's text and on what was held out."""
 
+import json
 import math
 from functools import partial
 
@@ -30,6 +31,14 @@ def test_the_users_own_text_is_scored_the_same_twice(make_reader, texts, tmp_pat
     assert "it_by_probe" not in found
     if kind == "bert-words":
         assert found["masked_perplexity"] == pytest.approx(math.exp(found["loss"]), rel=1e-5)
+
+
+def test_it_may_be_told_where_a_line_has_its_text(make_reader, tmp_path):
+    filler, lines = make_reader("bert-words"), [story.text for story in Stories(seed=8).stories(0, 20)]
+    for field in ("text", "body"):
+        (tmp_path / f"{field}.jsonl").write_text("".join(json.dumps({field: line}) + "\n" for line in lines))
+    found = score_masked(filler, tmp_path, [tmp_path / "body.jsonl"], assignments=["data.field=body"])
+    assert found == score_masked(filler, tmp_path, [tmp_path / "text.jsonl"])
 
 
 def test_only_the_first_so_many_rows(make_reader, texts, tmp_path):

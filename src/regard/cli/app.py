@@ -1,7 +1,9 @@
 """The application that the commands register with, and what several of them take."""
 
 import os
+import platform
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -28,9 +30,19 @@ Beams = Annotated[
 Precision = Annotated[str, typer.Option(help="float32, or int8: several times faster on a CPU, a little less exact.")]
 
 
+def _show_versions(wanted: bool) -> None:
+    if wanted:
+        versions = (f"{name} {version(name)}" for name in ("regard", "torch"))
+        print(f"{', '.join(versions)}, Python {platform.python_version()}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    versions: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_versions, help="Show the versions and stop.")
+    ] = False,
 ) -> None:
     if debug:
         os.environ["REGARD_DEBUG"] = "1"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app
+from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app, split
 from regard.cli.pictures import ENDINGS
 from regard.errors import ConfigError
 from regard.printing import note, note_if_slow, print_json, show_scores
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 @app.command()
 def evaluate(
     model: ModelFolder,
-    data: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[MODEL]... [DATA]...", help="More models; pairs or text, or none: what was held out."),
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL]... [DATA]... [KEY=VALUE]...",
+            help="More models; pairs or text, or none: what was held out; how the data are read.",
+        ),
     ] = None,
     beam: Beams = None,
     seeds: Annotated[
@@ -49,6 +52,10 @@ def evaluate(
     of. ViLBERT: the right one of 100 pictures for a caption and the reverse, and the same of its attention; where it
     answers, right answers by kind of question; DATA is pictures and captions, or a folder of easy-vqa.
 
+    Where a table has its columns is found as in training, or said: data.text=… data.second=… data.label=…; for taggers
+    data.word=… data.column=…, for text in JSON lines or Parquet data.field=…. Bad rows are left out and counted;
+    data.on_error=stop stops there.
+
     Several models (one recipe, other seeds), or the folder of a `regard train --seeds`, give mean and standard
     deviation.
 
@@ -63,6 +70,8 @@ def evaluate(
     `regard evaluate runs/novel other.txt --most 100000`
 
     `regard evaluate runs/sst-2 SST-2/`
+
+    `regard evaluate runs/sentiment test.csv data.text=body data.label=stars`
     """
     from regard import runtime
     from regard.generation import Sample
@@ -73,13 +82,23 @@ def evaluate(
         raise ConfigError(f"--seeds {seeds} samples, --beam {beam} searches; give one")
     runtime.prepare()
     note_if_slow()
-    models = [path for path in data or [] if is_gguf(path) or (path.is_dir() and not is_data(path))]
+    data, assignments = split(arguments or [])
+    models = [path for path in data if is_gguf(path) or (path.is_dir() and not is_data(path))]
     folders = [folder for one in (model, *models) for folder in _runs(one)]
-    paths = [path for path in data or [] if path not in models]
+    paths = [path for path in data if path not in models]
     strategies = [_searching(beam)] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
     if alignments is not None and len(folders) * len(strategies) > 1:
         raise ConfigError(f"--alignments {alignments} is of one model and no --seeds")
-    scores = score_folders(folders, paths, strategies, most=most, gold=gold, alignments=alignments, precision=precision)
+    scores = score_folders(
+        folders,
+        paths,
+        strategies,
+        most=most,
+        gold=gold,
+        alignments=alignments,
+        precision=precision,
+        assignments=assignments,
+    )
     if as_json:
         print_json(scores)
     else:

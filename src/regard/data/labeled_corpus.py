@@ -92,6 +92,11 @@ def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorp
         notes.append("the labels are numbers, learned as classes; data.kind=score learns them as a score")
     check_labels(heldout, labels, where)
     notes += unlearned(labels, {row.label or "" for row in training})
+    if len({row.label for row in heldout}) == 1:
+        notes.append(
+            f"what is held out has {heldout[0].label!r} alone ({len(heldout):,} rows), so its scores say little; "
+            "give more rows, a larger data.heldout, or data.dev=FILE to measure on"
+        )
     return LabeledCorpus(training, {"heldout": heldout}, labels, metrics_of(labels), notes)
 
 

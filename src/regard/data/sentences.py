@@ -32,9 +32,9 @@ class SentenceCorpus(TextCorpus):
         super().__init__(paths, config)
         self.settings["blank_lines"] = True
         if self._lengths is not None:
-            share = f"{config.heldout:.0%}"
+            few = "one document is" if self.documents == 1 else f"{self.documents:,} documents are"
             self.notes.append(
-                f"{self.documents:,} documents are too few to keep whole ones out: the last {share} of each is held out"
+                f"{few} too few to keep whole ones out: the last {config.heldout:.0%} of each is held out"
             )
 
     def _read(self, report: BadLines) -> Iterator[Piece]:

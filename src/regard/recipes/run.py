@@ -14,7 +14,7 @@ from torch import nn
 
 from regard.checkpoint import SETTINGS, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, model_files
 from regard.config import Facts, override
-from regard.errors import ConfigError, FolderError
+from regard.errors import ConfigError, FolderError, RegardError
 from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
 from regard.models import build, kind_of
 from regard.running import load
@@ -105,8 +105,13 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
                 note=f"{path} is trained already, {progress.step:,} steps; for more, raise {_bound(run.training)}",
             )
             return
+        try:
+            prepared = recipe.prepare(run, given, path / TOKENIZER)
+        except RegardError:
+            if not folder_is_begun(path):
+                folder.take_back(SETTINGS, TOKENIZER, TOKENIZER_CONFIG)
+            raise
         (path / MANIFEST).unlink(missing_ok=True)  # from here on the folder is no finished model until the end
-        prepared = recipe.prepare(run, given, path / TOKENIZER)
         yield from (Report(0, note=note) for note in prepared.notes)
         kind = kind_of(prepared.model)
         seed_everything(run.training.seed, 0)

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import Field
 
+from regard.config import Facts
 from regard.data.columns import Columns
 from regard.data.conll import Tagged, read_tagged
 from regard.data.glue import GlueTask, task_of
-from regard.data.labeled import Labeled, read_labeled
+from regard.data.labeled import Labeled, OnError, read_labeled
 from regard.data.labeled_corpus import (
     GlueDataConfig,
     LabeledDataConfig,
@@ -26,19 +28,48 @@ from regard.errors import DataError
 from regard.metrics.classification import confusion
 from regard.metrics.tagging import tag_scores
 from regard.running.classifier import Classifier
-from regard.running.run_settings import RunSettings, held_out_of, settings_of
+from regard.running.run_settings import RunSettings, held_out_of, settings_of, told
 from regard.running.tagger import Tagger
 from regard.tasks.classification import score_logits
 
 WORST = 5  # errors shown
 
 
+class TableReading(Columns):
+    """How tables to be scored are read."""
+
+    on_error: OnError = Field("skip", description="at a bad row: stop there, or skip it")
+
+
+class GlueReading(Facts):
+    """How a folder of GLUE to be scored is read."""
+
+    task: str | None = Field(None, description="which one it is; none: as the folder is called")
+    on_error: OnError = Field("skip", description="at a bad row: stop there, or skip it")
+
+
+class TaggedReading(Facts):
+    """How tagged sentences to be scored are read."""
+
+    word: int | None = Field(None, ge=1, description="column of the word; none: the first (.conllu: the second)")
+    column: int | None = Field(None, ge=1, description="column of the label; none: the last (.conllu: the fourth)")
+    on_error: OnError = Field("skip", description="at a bad sentence: stop there, or skip it")
+
+
 def score_labels(
-    classifier: Classifier, folder: Path, paths: Sequence[Path], *, most: int | None = None
+    classifier: Classifier,
+    folder: Path,
+    paths: Sequence[Path],
+    *,
+    most: int | None = None,
+    assignments: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The task's own metrics, a table of confusions and the worst errors; of `most` only the first so many rows."""
+    """The task's own metrics, a table of confusions and the worst errors; of `most` only the first so many rows.
+
+    The run's own settings say how the files are read, unless the assignments do.
+    """
     bad = BadLines()
-    parts, metrics = _labeled(classifier, folder, paths, bad)
+    parts, metrics = _labeled(classifier, folder, paths, bad, assignments)
     run = settings_of(folder)
     whole = run is not None and run.settings["data"].get("too_long") == "stop"
     found: dict[str, Any] = {}
@@ -50,7 +81,7 @@ def score_labels(
 
 
 def _labeled(
-    classifier: Classifier, folder: Path, paths: Sequence[Path], bad: BadLines
+    classifier: Classifier, folder: Path, paths: Sequence[Path], bad: BadLines, assignments: Sequence[str]
 ) -> tuple[Mapping[str, Sequence[Labeled]], Sequence[str]]:
     """The rows to score by the part they belong to, and by which metrics."""
     run = settings_of(folder)
@@ -60,8 +91,9 @@ def _labeled(
             _check(classifier, rows, "what was held out, as it is now")
         return corpus.heldout, corpus.metrics
     if len(paths) == 1 and paths[0].is_dir():
-        task = _glue_task(paths[0], run)
-        found = read_glue_heldout(paths[0], task, "skip", bad)
+        glue = told(GlueReading(), assignments)
+        task = task_of(paths[0], glue.task) if glue.task else _glue_task(paths[0], run)
+        found = read_glue_heldout(paths[0], task, glue.on_error, bad)
         if (task.labels is None) != (not classifier.labels):
             kinds = ("classes", "a score") if classifier.labels else ("a score", "classes")
             raise DataError(f"{task.name} has {kinds[1]}, but this model gives {kinds[0]}; wanted one trained for it")
@@ -69,8 +101,8 @@ def _labeled(
             _check(classifier, rows, f"{task.name}, {part}")
         return found, task.metrics
     own = run.settings["data"] if run is not None and run.recipe == "classifier" else {}
-    columns = Columns(**{name: own.get(name) for name in ("text", "second", "label")})
-    rows = list(read_labeled(paths, columns=columns, on_error="skip", report=bad))
+    table = told(TableReading(**{name: own.get(name) for name in Columns.model_fields}), assignments)
+    rows = list(read_labeled(paths, columns=table, on_error=table.on_error, report=bad))
     _check(classifier, rows, "what is to be scored")
     return {"rows": rows}, metrics_of(classifier.labels)
 
@@ -178,10 +210,12 @@ def _worst_scores(rows: Sequence[Labeled], logits: torch.Tensor, wanted: torch.T
     ]
 
 
-def score_tags(tagger: Tagger, folder: Path, paths: Sequence[Path], *, most: int | None = None) -> dict[str, Any]:
+def score_tags(
+    tagger: Tagger, folder: Path, paths: Sequence[Path], *, most: int | None = None, assignments: Sequence[str] = ()
+) -> dict[str, Any]:
     """Entity F1, precision and recall in all and by type, and the accuracy of words; of `most` the first sentences."""
     bad = BadLines()
-    sentences = _tagged(folder, paths, bad)[:most]
+    sentences = _tagged(folder, paths, bad, assignments)[:most]
     check_tags(sentences, tagger.labels, ", ".join(map(str, paths)) or "what is held out")
     found = [[word.label for word in words] for words in tagger.tag([one.words for one in sentences])]
     scores = tag_scores(found, [one.labels or () for one in sentences])
@@ -193,11 +227,12 @@ def score_tags(tagger: Tagger, folder: Path, paths: Sequence[Path], *, most: int
     }
 
 
-def _tagged(folder: Path, paths: Sequence[Path], bad: BadLines) -> list[Tagged]:
+def _tagged(folder: Path, paths: Sequence[Path], bad: BadLines, assignments: Sequence[str]) -> list[Tagged]:
     run = settings_of(folder)
     own = TaggedDataConfig()
     if run is not None and run.recipe == "tagger":
         own = TaggedDataConfig.model_validate(run.settings["data"])
     if not paths:
         return read_tagged_corpus(held_out_of(folder).data, own).heldout
-    return list(read_tagged(paths, on_error="skip", report=bad, word=own.word, column=own.column))
+    reading = told(TaggedReading(word=own.word, column=own.column), assignments)
+    return list(read_tagged(paths, on_error=reading.on_error, report=bad, word=reading.word, column=reading.column))

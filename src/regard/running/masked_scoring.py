@@ -14,14 +14,17 @@ from regard.data.tokenized_documents import TokenizedDocuments
 from regard.evaluation.evaluate import evaluating, heldout_loss
 from regard.evaluation.references import resolve
 from regard.running.filler import Filler
-from regard.running.run_settings import held_out_of, settings_of
+from regard.running.run_settings import held_out_of, settings_of, told
+from regard.running.text_scoring import TextReading
 from regard.tasks.masked_data import MaskedDataConfig, open_corpus
 from regard.tasks.masked_language import MaskedLanguage, MaskedLanguageConfig
 
 BUDGET = 4096  # positions of a batch
 
 
-def score_masked(filler: Filler, folder: Path, paths: Sequence[Path], *, most: int | None = None) -> dict[str, Any]:
+def score_masked(
+    filler: Filler, folder: Path, paths: Sequence[Path], *, most: int | None = None, assignments: Sequence[str] = ()
+) -> dict[str, Any]:
     """Masked accuracy and perplexity, next-sentence accuracy; of `most` only the first so many rows.
 
     Which words are hidden is always the same for the same text.
@@ -32,6 +35,8 @@ def score_masked(filler: Filler, folder: Path, paths: Sequence[Path], *, most: i
     if run is not None and "masking" in run.settings.get("task", {}):
         asked = MaskedLanguageConfig.model_validate(run.settings["task"])
         config = MaskedDataConfig.model_validate(run.settings["data"])
+    reading = told(TextReading(field=config.field), assignments)
+    config = config.model_copy(update=reading.model_dump() if paths else {})
     with tempfile.TemporaryDirectory() as room:
         documents = _documents(filler, paths, Path(room), config, [] if run is None else run.data)
         pairs = asked.next_sentence and _has_pairs(documents)

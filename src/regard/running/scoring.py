@@ -43,6 +43,7 @@ SCORERS: dict[type, Callable[..., dict[str, Any]]] = {
     Answerer: score_answers,
     Pointer: score_answers,
 }
+TOLD = (Writer, Filler, Classifier, Tagger)  # those whose files are tables or text, with a choice of columns
 CHUNK = 1024  # pairs in memory at a time
 LOGITS = 50_000_000  # numbers in memory at a time
 BUCKETS = (5, 10, 15, 20, 30, 50)  # source words; what is longer stands in a last one
@@ -57,17 +58,23 @@ def score_folders(
     gold: Path | None = None,
     alignments: Path | None = None,
     precision: str = "float32",
+    assignments: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Scores on the pairs, the text or the pictures and captions of these files, or on what each folder's run held out.
 
     With several folders or strategies (runs or samples with other seeds) the numbers are means, and `deviation` has
-    their standard deviations. `alignments` is a file that gets the links of each pair.
+    their standard deviations. `alignments` is a file that gets the links of each pair. The assignments say how the
+    files are read, where there is a choice: data.label=stars.
     """
     found = []
+    if assignments and not paths:
+        raise ConfigError(f"{assignments[0]} says how files are read, and none is named; name the data to score")
     if len(folders) > 1 and not paths and len({data_of(folder) for folder in folders}) > 1:
         raise DataError(f"{', '.join(map(str, folders))} held out different data; name the test data for all of them")
     for folder in folders:
         translator = load(folder, precision=precision)
+        if assignments and type(translator) not in TOLD:
+            raise ConfigError(f"{assignments[0]}: the data of {folder} are read in one way only; leave it out")
         if isinstance(translator, Captioner):
             if gold or alignments:
                 raise ConfigError(f"{folder} captions pictures: no --gold or --alignments for it")
@@ -78,7 +85,8 @@ def score_folders(
                 raise ConfigError(f"{folder} does not translate: no --beam, --seeds, --gold or --alignments for it")
             if type(translator) not in SCORERS:
                 raise ConfigError(f"{folder} is a {translator.kind}, which has no scores; wanted one with a head")
-            found.append(SCORERS[type(translator)](translator, folder, paths, most=most))
+            how = {"assignments": assignments} if assignments else {}
+            found.append(SCORERS[type(translator)](translator, folder, paths, most=most, **how))
             continue
         for strategy in strategies:
             tests = test_set(folder, paths, strict=bool(gold or alignments), gold=gold, most=most)

@@ -8,16 +8,19 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor
 
+from regard.config import Facts
 from regard.data.batches import IGNORED
 from regard.data.cutting import Piece
 from regard.data.documents import read_documents
+from regard.data.labeled import OnError
 from regard.data.pairs import BadLines
 from regard.data.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.errors import DataError
-from regard.running.run_settings import held_out_of, settings_of
+from regard.running.run_settings import held_out_of, settings_of, told
 from regard.running.writer import Writer
 from regard.tasks.language_modeling import surprise
 from regard.text.plain import TextTokenizer
@@ -27,18 +30,28 @@ LOGITS = 2**24  # numbers in memory at a time
 LONGEST = 2048  # tokens of a window, where the model sees more
 
 
-def score_text(writer: Writer, folder: Path, paths: Sequence[Path], *, most: int | None = None) -> dict[str, Any]:
+class TextReading(Facts):
+    """How text to be scored is read."""
+
+    field: str = Field("text", min_length=1, description="where a JSON line or a Parquet row has its text")
+    on_error: OnError = Field("skip", description="at a bad line or row: stop there, or skip it")
+
+
+def score_text(
+    writer: Writer, folder: Path, paths: Sequence[Path], *, most: int | None = None, assignments: Sequence[str] = ()
+) -> dict[str, Any]:
     """Loss, perplexity and bits a byte on the text of these files, or on what the folder's run held out.
 
     Documents follow one another as in training, the end symbol between them, in windows as long as the model sees, but
     no longer than 2,048 tokens; of `most` only the first so many tokens. A run's own settings say where a line has its
-    text, and whether documents see each other.
+    text, unless the assignments do, and whether documents see each other.
     """
     bad = BadLines()
     run = settings_of(folder) if paths else held_out_of(folder, "the text to score it on")
     config = TextDataConfig() if run is None else TextDataConfig.model_validate(run.settings["data"])
     if paths or run is None:
-        pieces = read_documents(paths, field=config.field, on_error="skip", report=bad)
+        reading = told(TextReading(field=config.field), assignments)
+        pieces = read_documents(paths, field=reading.field, on_error=reading.on_error, report=bad)
     else:
         pieces = (TextCorpus(run.data, config) if run.data else PythonDocs(config)).heldout()
     scores = score_pieces(writer, pieces, most=most, apart=config.apart)

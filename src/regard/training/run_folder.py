@@ -8,7 +8,7 @@ import fcntl
 import math
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,14 @@ class RunFolder:
                 ) from None
             remove_remains(self.checkpoints)
             yield
+
+    def take_back(self, *files: str) -> None:
+        """Remove what was written for a run that could not begin; the folder too, unless something else is in it."""
+        for name in (*files, ".lock"):
+            (self.path / name).unlink(missing_ok=True)
+        for folder in (self.checkpoints, self.path):
+            with suppress(OSError):  # not empty
+                folder.rmdir()
 
     def save(self, model: Files, optimizer: dict[str, Tensor], progress: Progress, *, keep: int) -> Path:
         """Save a checkpoint, then let go of old ones: the newest `keep` stay, and the best."""
