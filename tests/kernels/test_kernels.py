@@ -17,6 +17,7 @@ from regard.layers.cache import Cache
 from regard.layers.feed_forward import ACTIVATIONS
 from regard.layers.linear import Linear, activated, at_once
 from regard.layers.masks import Texts
+from regard.layers.norm import LayerNorm
 from regard.layers.quantized import QuantizedLinear
 from regard.layers.screening import Screen, likeliest_written_out
 from regard.layers.tap import Tap
@@ -55,7 +56,7 @@ def cores(count):
     rows=st.integers(1, 70),
     inner=st.integers(1, 1100),
     biased=st.booleans(),
-    threads=st.integers(1, 3),
+    threads=st.sampled_from([1, 2, 3, 5]),
 )
 def test_a_product_is_torchs(words, rows, inner, biased, threads):
     x, weight, bias = numbers(words, inner), numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
@@ -446,6 +447,31 @@ def test_activations_and_their_gradients_are_torchs(count, name):
     assert_close(kernels.activate(words, name), wanted, atol=1e-6, rtol=1e-5)
     assert_close(kernels.activation_gradient(words, outer, name), gradient, atol=2e-6, rtol=1e-5)
     assert kernels.activate(torch.tensor([math.nan]), name).isnan().all()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (2, 5, 16), (4, 33), (64, 512)])
+def test_a_norm_of_a_sum_is_torchs(shape, threads):
+    words, update = numbers(*shape) * 3 + 100, numbers(*shape, seed=1)
+    gain, bias = numbers(shape[-1], seed=2), numbers(shape[-1], seed=3)
+    with cores(threads):
+        found = kernels.norm_of_sum(words, update, gain, bias, 1e-5)
+    exact = F.layer_norm((words + update).double(), gain.shape, gain.double(), bias.double(), 1e-5)
+    assert_close(found, exact.float(), atol=1e-4, rtol=1e-4)
+    layer = LayerNorm(shape[-1])
+    layer.weight.copy_(gain), layer.bias.copy_(bias)
+    assert torch.equal(layer(words, update), found)
+    with kernels.left_out():
+        assert_close(layer(words, update), layer(words + update), atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("damage", [math.nan, math.inf])
+def test_damage_stays_visible_in_norms(damage):
+    words, update = numbers(3, 20), numbers(3, 20, seed=1)
+    update[1, 19] = damage
+    found = kernels.norm_of_sum(words, update, torch.ones(20), torch.zeros(20), 1e-5)
+    assert found[1].isnan().all()
+    assert found[[0, 2]].isfinite().all()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

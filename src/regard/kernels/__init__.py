@@ -34,6 +34,7 @@ __all__ = [
     "linear_int8",
     "linears",
     "log_totals",
+    "norm_of_sum",
     "rounded",
     "takes",
     "top",
@@ -278,6 +279,18 @@ def activation_gradient(words: Tensor, outer: Tensor, name: str) -> Tensor:
     out = torch.empty_like(words)
     which, threads = ACTIVATIONS[name], torch.get_num_threads()
     _library().activation_gradient(words.data_ptr(), outer.data_ptr(), out.data_ptr(), words.numel(), which, threads)
+    return out
+
+
+def norm_of_sum(words: Tensor, update: Tensor, gain: Tensor, bias: Tensor, epsilon: float) -> Tensor:
+    """`F.layer_norm(words + update, gain.shape, gain, bias, epsilon)`."""
+    words, update = words.contiguous(), update.contiguous()
+    assert words.shape == update.shape, f"words {tuple(words.shape)}, an update {tuple(update.shape)}"
+    assert gain.shape == bias.shape == words.shape[-1:], f"a gain {tuple(gain.shape)} for {tuple(words.shape)}"
+    out = torch.empty_like(words)
+    pointers = [part.data_ptr() for part in (words, update, gain.contiguous(), bias.contiguous(), out)]
+    width = len(gain)
+    _library().norm_of_sum(*pointers, words.numel() // width, width, epsilon, torch.get_num_threads())
     return out
 
 

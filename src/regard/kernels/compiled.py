@@ -32,6 +32,7 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
     "activation_gradient": (None, [POINTER] * 3 + [NUMBER, COUNT, COUNT]),
     "attend": (COUNT, [POINTER] * 6 + [NUMBER] * 16 + [FLOAT, COUNT]),
     "attend_blocks": (COUNT, [POINTER] * 5 + [NUMBER] * 10 + [FLOAT, COUNT]),
+    "norm_of_sum": (None, [POINTER] * 5 + [NUMBER] * 2 + [FLOAT, COUNT]),
     "log_totals": (None, [POINTER] + [NUMBER] * 3 + [POINTER, COUNT]),
     "cross_entropy": (None, [POINTER] + [NUMBER] * 2 + [POINTER, FLOAT, POINTER, COUNT]),
     "dropout": (None, [POINTER] * 2 + [NUMBER] + [ctypes.c_uint32] * 3 + [FLOAT, COUNT]),

@@ -11,6 +11,7 @@
 #define STRIDE (CHUNK + 16) // their distance: no power of two
 #define EXACT 128           // products that are added up by themselves: rounding adds up less in short sums
 #define TURNED 64           // columns of x that are turned at once
+#define FEW 4               // so many cores turn all words each for itself: sooner done than waiting for each other
 #define LAST 4              // the last rows of a matrix are multiplied so many at once
 #define GROUPS 4            // groups of ROWS rows that are turned back at once: whole lines of memory are written
 #define BLOCK (GROUPS * ROWS)
@@ -92,6 +93,11 @@ static void turn(const float *x, long words, long k, long first, long start, flo
     transpose(x + first * k + start, k, to, width, given, length);
 }
 
+static void turn_all(const float *x, long words, long k, float *turned) {
+    for (long first = 0; first < words; first += PANEL)
+        for (long start = 0; start < k; start += TURNED) turn(x, words, k, first, start, turned);
+}
+
 // The place with these rows in it, the first of a block at `from`; 0: there are none.
 static int set(const layer *p, long from, long to, place *at) {
     long left = smaller(BLOCK - (at->row - from) % BLOCK, to - at->row);
@@ -140,6 +146,13 @@ static void write_back(const layer *p, long part, long begin, long words, long r
         transpose(sums + m, padded, out + m * width, width, rows, smaller(LANES, words - m));
 }
 
+// Rows `from` to `to` of a matrix will be wanted: the first of them are fetched.
+static void fetch_first(const layer *p, long part, long from, long to) {
+    long rows = smaller(2 * ROWS, to - from), length = smaller(CHUNK, p->k);
+    for (long i = 0; i < length; i += LINE)
+        for (long r = 0; r < rows; r++) __builtin_prefetch(p->weights[part] + (from + r) * p->k + i, 0, 2);
+}
+
 // The words from `begin` on, which were turned, with rows `from` to `to` of one of the matrices.
 static void multiply(const layer *p, long part, const float *turned, long begin, long words, long from, long to,
                      float *near, float *sums) {
@@ -169,14 +182,18 @@ static void multiply(const layer *p, long part, const float *turned, long begin,
 }
 
 // The cores share the matrices: each has some rows of all of them.
-static void share_rows(const layer *p, float *turned, float *near, float *sums) {
-    long cores = omp_get_num_threads(), core = omp_get_thread_num();
+static void share_rows(const layer *p, float *all_turned, float *own_turned, float *near, float *sums) {
+    long cores = omp_get_num_threads(), core = omp_get_thread_num(), every = (p->n + LAST - 1) / LAST;
+    long from = every * core / cores * LAST, to = smaller(every * (core + 1) / cores * LAST, p->n);
+    fetch_first(p, 0, from, to); // memory works meanwhile
+    float *turned = cores > FEW ? all_turned : own_turned;
+    if (cores <= FEW) turn_all(p->x, p->words, p->k, turned);
+    else {
 #pragma omp for collapse(2)
-    for (long first = 0; first < p->words; first += PANEL)
-        for (long start = 0; start < p->k; start += TURNED) turn(p->x, p->words, p->k, first, start, turned);
-    long every = (p->n + LAST - 1) / LAST, from = every * core / cores * LAST, to = every * (core + 1) / cores * LAST;
-    for (long part = 0; part < p->parts; part++)
-        multiply(p, part, turned, 0, p->words, from, smaller(to, p->n), near, sums);
+        for (long first = 0; first < p->words; first += PANEL)
+            for (long start = 0; start < p->k; start += TURNED) turn(p->x, p->words, p->k, first, start, turned);
+    }
+    for (long part = 0; part < p->parts; part++) multiply(p, part, turned, 0, p->words, from, to, near, sums);
 }
 
 // The cores share the words: each has some of them, a piece after the other, and all of the matrices.
@@ -187,9 +204,7 @@ static void share_words(const layer *p, float *turned, float *near, float *sums)
     for (long piece = 0; piece < pieces; piece++) { // none is much smaller than the others
         long begin = from + panels * piece / pieces * PANEL;
         long words = smaller(from + panels * (piece + 1) / pieces * PANEL, to) - begin;
-        for (long first = 0; first < words; first += PANEL)
-            for (long start = 0; start < p->k; start += TURNED)
-                turn(p->x + begin * p->k, words, p->k, first, start, turned);
+        turn_all(p->x + begin * p->k, words, p->k, turned);
         for (long part = 0; part < p->parts; part++) multiply(p, part, turned, begin, words, 0, p->n, near, sums);
     }
 }
@@ -200,7 +215,7 @@ int linear(const float *x, const float *const *weights, const float *const *bias
     layer p = {x, weights, biases, out, words, parts, n, k, activation};
     int many = words >= threads * MANY;
     long piece = whole_vectors(many ? PIECE : words); // words that are turned at once
-    float *turned = room_for((many ? threads : 1) * piece * k * sizeof(float));
+    float *turned = room_for(threads * piece * k * sizeof(float));
     float *every_sum = room_for(threads * ROOM * piece * sizeof(float));
     int short_of_memory = !turned || !every_sum;
 #pragma omp parallel num_threads(threads) if (!short_of_memory)
@@ -210,7 +225,7 @@ int linear(const float *x, const float *const *weights, const float *const *bias
         long core = omp_get_thread_num();
         float *sums = every_sum + core * ROOM * piece;
         if (many) share_words(&p, turned + core * piece * k, near, sums);
-        else share_rows(&p, turned, near, sums);
+        else share_rows(&p, turned, turned + core * piece * k, near, sums);
     }
     free(turned);
     free(every_sum);

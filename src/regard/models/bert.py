@@ -30,6 +30,7 @@ from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
 from regard.layers.initializing import small_normal
 from regard.layers.linear import Linear
+from regard.layers.norm import LayerNorm
 from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap, watched
 from regard.models.symbols import ReaderSymbols, heads_fit
@@ -170,15 +171,15 @@ class Block(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.attention = SelfAttention(config.width, config.heads, causal=False)
-        self.norm_attention = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.norm_attention = LayerNorm(config.width, eps=config.epsilon)
         self.feed_forward = FeedForward(config.width, config.feed_forward or 4 * config.width, config.activation)
-        self.norm_feed_forward = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.norm_feed_forward = LayerNorm(config.width, eps=config.epsilon)
         self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
     def forward(self, words: Tensor, mask: Tensor | masks.Texts | None) -> Tensor:
-        words = self.norm_attention(words + self.dropout(self.attention(words, mask)))
-        words = self.norm_feed_forward(words + self.dropout(self.feed_forward(words)))
+        words = self.norm_attention(words, self.dropout(self.attention(words, mask)))
+        words = self.norm_feed_forward(words, self.dropout(self.feed_forward(words)))
         return self.words(words)
 
 

@@ -25,6 +25,7 @@ from regard.layers.cache import Cache
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
+from regard.layers.norm import LayerNorm
 from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
 from regard.layers.screening import Screen
 from regard.layers.tap import Tap, watched
@@ -269,7 +270,7 @@ class Encoder(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.norm = LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
     def forward(self, words: Tensor, mask: Tensor | masks.Texts) -> Tensor:
         for block in self.blocks:
@@ -285,8 +286,8 @@ class EncoderBlock(nn.Module):
         self.pre_norm = config.norm == "pre"
         self.attention = MultiHeadAttention(config.width, config.heads)
         self.feed_forward = FeedForward(config.width, config.feed_forward, config.activation)
-        self.norm_attention = nn.LayerNorm(config.width)
-        self.norm_feed_forward = nn.LayerNorm(config.width)
+        self.norm_attention = LayerNorm(config.width)
+        self.norm_feed_forward = LayerNorm(config.width)
         self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
@@ -296,8 +297,8 @@ class EncoderBlock(nn.Module):
             words = words + self.dropout(self.attention(seen, seen, mask))
             words = words + self.dropout(self.feed_forward(self.norm_feed_forward(words)))
         else:
-            words = self.norm_attention(words + self.dropout(self.attention(words, words, mask)))
-            words = self.norm_feed_forward(words + self.dropout(self.feed_forward(words)))
+            words = self.norm_attention(words, self.dropout(self.attention(words, words, mask)))
+            words = self.norm_feed_forward(words, self.dropout(self.feed_forward(words)))
         return self.words(words)
 
 
@@ -308,7 +309,7 @@ class Decoder(nn.Module):
         super().__init__()
         layers = config.decoder_layers or config.layers
         self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(layers))
-        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.norm = LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
     def remember(self, memory: Tensor) -> list[KeysValues]:
         """The memory as each block sees it, projected once a sentence."""
@@ -337,9 +338,9 @@ class DecoderBlock(nn.Module):
         self.attention = MultiHeadAttention(config.width, config.heads)
         self.memory_attention = MultiHeadAttention(config.width, config.heads)
         self.feed_forward = FeedForward(config.width, config.feed_forward, config.activation)
-        self.norm_attention = nn.LayerNorm(config.width)
-        self.norm_memory_attention = nn.LayerNorm(config.width)
-        self.norm_feed_forward = nn.LayerNorm(config.width)
+        self.norm_attention = LayerNorm(config.width)
+        self.norm_memory_attention = LayerNorm(config.width)
+        self.norm_feed_forward = LayerNorm(config.width)
         self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
@@ -358,9 +359,9 @@ class DecoderBlock(nn.Module):
             words = words + self.dropout(self._look_at(seen, memory, memory_mask))
             words = words + self.dropout(self.feed_forward(self.norm_feed_forward(words)))
         else:
-            words = self.norm_attention(words + self.dropout(self._look_back(words, mask, cache)))
-            words = self.norm_memory_attention(words + self.dropout(self._look_at(words, memory, memory_mask)))
-            words = self.norm_feed_forward(words + self.dropout(self.feed_forward(words)))
+            words = self.norm_attention(words, self.dropout(self._look_back(words, mask, cache)))
+            words = self.norm_memory_attention(words, self.dropout(self._look_at(words, memory, memory_mask)))
+            words = self.norm_feed_forward(words, self.dropout(self.feed_forward(words)))
         return self.words(words)
 
     def remember(self, memory: Tensor) -> KeysValues:

@@ -29,6 +29,7 @@ from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import ACTIVATIONS, FeedForward
 from regard.layers.initializing import level_normal
 from regard.layers.linear import Linear
+from regard.layers.norm import LayerNorm
 from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap
 from regard.models.symbols import ReaderSymbols
@@ -227,15 +228,15 @@ class Block(nn.Module):
     def __init__(self, config: ViLBERTConfig, stream: StreamConfig) -> None:
         super().__init__()
         self.attention = SelfAttention(stream.width, stream.heads, causal=False)
-        self.norm_attention = nn.LayerNorm(stream.width, eps=config.epsilon)
+        self.norm_attention = LayerNorm(stream.width, eps=config.epsilon)
         self.feed_forward = FeedForward(stream.width, stream.inner, ACTIVATION)
-        self.norm_feed_forward = nn.LayerNorm(stream.width, eps=config.epsilon)
+        self.norm_feed_forward = LayerNorm(stream.width, eps=config.epsilon)
         self.dropout = Dropout(config.dropout)
         self.words = Tap()
 
     def forward(self, words: Tensor, mask: Tensor | None) -> Tensor:
-        words = self.norm_attention(words + self.dropout(self.attention(words, mask)))
-        words = self.norm_feed_forward(words + self.dropout(self.feed_forward(words)))
+        words = self.norm_attention(words, self.dropout(self.attention(words, mask)))
+        words = self.norm_feed_forward(words, self.dropout(self.feed_forward(words)))
         return self.words(words)
 
 
@@ -262,14 +263,14 @@ class Look(nn.Module):
     def __init__(self, config: ViLBERTConfig, stream: StreamConfig, other: StreamConfig) -> None:
         super().__init__()
         self.attention = MultiHeadAttention(stream.width, stream.heads, memory_width=other.width)
-        self.norm_attention = nn.LayerNorm(stream.width, eps=config.epsilon)
+        self.norm_attention = LayerNorm(stream.width, eps=config.epsilon)
         self.feed_forward = FeedForward(stream.width, stream.inner, ACTIVATION)
-        self.norm_feed_forward = nn.LayerNorm(stream.width, eps=config.epsilon)
+        self.norm_feed_forward = LayerNorm(stream.width, eps=config.epsilon)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, words: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
-        words = self.norm_attention(words + self.dropout(self.attention(words, memory, mask)))
-        return self.norm_feed_forward(words + self.dropout(self.feed_forward(words)))
+        words = self.norm_attention(words, self.dropout(self.attention(words, memory, mask)))
+        return self.norm_feed_forward(words, self.dropout(self.feed_forward(words)))
 
 
 class OnEncoder(nn.Module):
