@@ -1,5 +1,6 @@
 """The loop on a lesson small enough to know: what it saves, skips, stops for and goes on from."""
 
+import fcntl
 import json
 import math
 import os
@@ -309,4 +310,18 @@ def test_minutes_end_a_run(folder):
 def test_two_runs_do_not_share_a_folder(folder):
     run = RunFolder(folder)
     with run.locked(), pytest.raises(TrainingError, match="another run is training in"), RunFolder(folder).locked():
+        pass
+
+
+def test_a_lock_whose_file_was_taken_back_meanwhile_is_none(folder, monkeypatch):
+    """A run waits with the file open while another, which could not begin, removes it: it locks the new file."""
+    flock = fcntl.flock
+
+    def taken_back(file, operation):
+        monkeypatch.undo()
+        RunFolder(folder).take_back()
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", taken_back)
+    with RunFolder(folder).locked(), pytest.raises(TrainingError, match="another run"), RunFolder(folder).locked():
         pass

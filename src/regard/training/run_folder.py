@@ -6,12 +6,13 @@ runs/x/                          at the end, a model folder itself
 
 import fcntl
 import math
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from torch import Tensor
 
@@ -22,7 +23,9 @@ from regard.files import Files, encode_json, read_json, remove_folder, remove_re
 
 OPTIMIZER = "optimizer.safetensors"
 STATE = "training.json"
-OWN = ("checkpoints", "run.json", ".lock")  # one of these in a folder says that it is a run's
+LOCK = ".lock"
+ATTEMPTS = 10  # to lock a folder that others take back
+OWN = ("checkpoints", "run.json", LOCK)  # one of these in a folder says that it is a run's
 
 
 @dataclass(frozen=True)
@@ -72,30 +75,41 @@ class RunFolder:
         """Nobody else trains here meanwhile; the lock goes with the process, however it ends."""
         if self.path.is_dir() and any(self.path.iterdir()) and not any((self.path / own).exists() for own in OWN):
             raise FolderError(f"{self.path} is not empty and holds no run; choose another folder with -o")
+        with self._lock():
+            remove_remains(self.checkpoints)
+            yield
+
+    def _lock(self) -> TextIO:
+        """The open file with the lock; opened again where a run that took back its own has removed it meanwhile."""
+        for _ in range(ATTEMPTS):
+            lock = self._open_lock()
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                lock.close()
+                break
+            if _stands_at(lock, self.path / LOCK):
+                return lock
+            lock.close()
+        raise TrainingError(f"another run is training in {self.path}; wait for it or choose another -o")
+
+    def _open_lock(self) -> TextIO:
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / ".lock").open("w")
+            return (self.path / LOCK).open("w")
         except OSError as error:
             raise FolderError(
                 f"cannot write to {self.path}: {error.strerror}; choose another folder with -o"
             ) from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise TrainingError(
-                    f"another run is training in {self.path}; wait for it or choose another -o"
-                ) from None
-            remove_remains(self.checkpoints)
-            yield
 
     def take_back(self, *files: str) -> None:
         """Remove what was written for a run that could not begin; the folder too, unless something else is in it."""
-        for name in (*files, ".lock"):
+        for name in files:
             (self.path / name).unlink(missing_ok=True)
-        for folder in (self.checkpoints, self.path):
-            with suppress(OSError):  # not empty
-                folder.rmdir()
+        with suppress(OSError):  # not empty
+            self.checkpoints.rmdir()
+            (self.path / LOCK).unlink(missing_ok=True)
+            self.path.rmdir()
 
     def save(self, model: Files, optimizer: dict[str, Tensor], progress: Progress, *, keep: int) -> Path:
         """Save a checkpoint, then let go of old ones: the newest `keep` stay, and the best."""
@@ -141,6 +155,14 @@ class RunFolder:
             read_tensors(folder / WEIGHTS),
             read_tensors(folder / OPTIMIZER),
         )
+
+
+def _stands_at(file: TextIO, path: Path) -> bool:
+    """Whether an open file is still the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def step_of(folder: Path) -> int:
