@@ -8,8 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import takewhile
 
 import pytest
+
+from regard import recipes
+from regard.recipes.run import Given, train_recipe
 
 
 def last_line(done):
@@ -65,6 +69,30 @@ def test_a_trained_model_outlives_a_mistake_about_its_data(command, tmp_path, ti
     assert "pairs.tsv:301" in last_line(command(*train, "training.steps=4"))
     done = command("info", folder, "--json")
     assert json.loads(done.stdout)["verified"] is True, done.stderr
+
+
+def test_a_trained_model_outlives_a_mistake_about_its_settings(here, story, tiny_text, tmp_path):
+    train = ("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300")
+    assert here(*train, "training.steps=2").returncode == 0
+    done = here(*train, "training.steps=4", "training.epochs=1")
+    assert "training.epochs: this task draws its batches without end" in last_line(done)
+    assert json.loads(here("info", tmp_path / "run", "--json").stdout)["verified"] is True
+
+
+def test_a_trained_model_does_not_pass_for_one_trained_longer(train_here, story, tiny_text, tmp_path):
+    """Left between the last step and the model's files: the old model's are still there."""
+    settings = [*tiny_text, "model.vocabulary=300"]
+    folder = train_here("gpt", *settings, "training.steps=2", data=[story], folder=tmp_path / "run")
+    old = (folder / "model.safetensors").read_bytes()
+    more = train_recipe(recipes.find("gpt"), Given([story]), [*settings, "training.steps=3"], folder)
+    for _ in takewhile(lambda report: report.step < 3, more):
+        pass
+    more.close()
+    assert (folder / "model.safetensors").read_bytes() == old
+    assert not (folder / "MANIFEST.json").exists()
+    train_here("gpt", *settings, "training.steps=3", data=[story], folder=folder)
+    assert (folder / "model.safetensors").read_bytes() != old
+    assert (folder / "MANIFEST.json").exists()
 
 
 def test_more_steps_go_on(command, trained, tiny, tmp_path):

@@ -111,7 +111,6 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
             if not folder_is_begun(path):
                 folder.take_back(SETTINGS, TOKENIZER, TOKENIZER_CONFIG)
             raise
-        (path / MANIFEST).unlink(missing_ok=True)  # from here on the folder is no finished model until the end
         yield from (Report(0, note=note) for note in prepared.notes)
         kind = kind_of(prepared.model)
         seed_everything(run.training.seed, 0)

@@ -19,7 +19,7 @@ from torch import Tensor
 from regard.checkpoint import WEIGHTS, encode_tensors, read_tensors
 from regard.data.batches import Position
 from regard.errors import FolderError, TrainingError
-from regard.files import Files, encode_json, read_json, remove_folder, remove_remains, verify, write_folder
+from regard.files import MANIFEST, Files, encode_json, read_json, remove_folder, remove_remains, verify, write_folder
 
 OPTIMIZER = "optimizer.safetensors"
 STATE = "training.json"
@@ -112,7 +112,11 @@ class RunFolder:
             self.path.rmdir()
 
     def save(self, model: Files, optimizer: dict[str, Tensor], progress: Progress, *, keep: int) -> Path:
-        """Save a checkpoint, then let go of old ones: the newest `keep` stay, and the best."""
+        """Save a checkpoint, then let go of old ones: the newest `keep` stay, and the best.
+
+        From the first on, a model that an earlier sitting finished here no longer passes for the run's end.
+        """
+        (self.path / MANIFEST).unlink(missing_ok=True)
         folder = self.checkpoints / f"step-{progress.step}"
         write_folder(
             folder,
