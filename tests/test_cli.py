@@ -1,6 +1,7 @@
 """The commands as a user gives them: what they print, and one clear line for every mistake."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -247,6 +248,28 @@ def test_bad_lines_are_counted_shown_and_left_out_by_choice(command, tmp_path, t
     assert done.returncode == 0, done.stderr
     assert "bad lines left out: 3" in done.stderr
     assert "pairs.tsv:302: invalid UTF-8" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["recipes.plain_text._tokenized", "recipes.run.build", "training.loop.take_step"])
+@pytest.mark.parametrize(("broken", "code"), [(KeyboardInterrupt, 130), (OSError("no room"), 2), (MemoryError, 1)])
+def test_a_run_that_breaks_off_before_its_first_step_leaves_nothing(
+    here, story, tiny_text, tmp_path, monkeypatch, place, broken, code
+):
+    def breaking(*arguments, **named):
+        assert (tmp_path / "run" / "run.json").exists()
+        raise broken
+
+    monkeypatch.setattr(f"regard.{place}", breaking)
+    done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300")
+    assert done.returncode == code, done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_left_the_road_keeps_its_metrics(here, story, tiny_text, tmp_path, monkeypatch):
+    monkeypatch.setattr("regard.training.loop.take_step", lambda *arguments: (math.nan, math.nan))
+    done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300")
+    assert "the fifth in a row; there was no checkpoint yet" in last_line(done)
+    assert (tmp_path / "run" / "metrics.jsonl").read_text().count("skipped") == 5
 
 
 def test_two_parallel_files_train(command, tmp_path, tiny):

@@ -14,7 +14,7 @@ from torch import nn
 
 from regard.checkpoint import SETTINGS, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, model_files
 from regard.config import Facts, override
-from regard.errors import ConfigError, FolderError, RegardError
+from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
 from regard.models import build, kind_of
 from regard.running import load
@@ -95,7 +95,7 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
         raise ConfigError(f"--from {given.start}: {recipe.name} begins from nothing; leave it out")
     run = override(recipe.settings(given), assignments)
     folder = RunFolder(path)
-    with folder.locked():
+    with folder.locked(), folder.beginning():
         yield from (Report(0, note=note) for note in _settle(recipe, run, given, path))
         if _is_finished(path, folder, run):
             progress = folder.newest_progress() or Progress()
@@ -105,12 +105,7 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
                 note=f"{path} is trained already, {progress.step:,} steps; for more, raise {_bound(run.training)}",
             )
             return
-        try:
-            prepared = recipe.prepare(run, given, path / TOKENIZER)
-        except RegardError:
-            if not folder_is_begun(path):
-                folder.take_back(SETTINGS, TOKENIZER, TOKENIZER_CONFIG)
-            raise
+        prepared = recipe.prepare(run, given, path / TOKENIZER)
         yield from (Report(0, note=note) for note in prepared.notes)
         kind = kind_of(prepared.model)
         seed_everything(run.training.seed, 0)
@@ -141,8 +136,7 @@ def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
         "from": None if given.start is None else _where(given.start),
         "threads": torch.get_num_threads(),
     }
-    begun = folder_is_begun(path)
-    if not begun:  # what a failed start left decides nothing
+    if not RunFolder(path).is_begun():  # what a failed start left decides nothing
         for name in (TOKENIZER, TOKENIZER_CONFIG):
             (path / name).unlink(missing_ok=True)
     elif (path / SETTINGS).exists():
@@ -166,11 +160,6 @@ def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
 def _where(start: Path) -> str:
     """A folder by its whole path, a name on the hub as it is."""
     return str(start.resolve() if start.exists() else start)
-
-
-def folder_is_begun(path: Path) -> bool:
-    """There is a checkpoint or a finished model."""
-    return bool(RunFolder(path).folders()) or (path / MANIFEST).exists()
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

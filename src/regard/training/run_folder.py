@@ -8,6 +8,7 @@ import fcntl
 import math
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -16,16 +17,17 @@ from typing import Any, TextIO
 
 from torch import Tensor
 
-from regard.checkpoint import WEIGHTS, encode_tensors, read_tensors
+from regard.checkpoint import SETTINGS, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, encode_tensors, read_tensors
 from regard.data.batches import Position
 from regard.errors import FolderError, TrainingError
 from regard.files import MANIFEST, Files, encode_json, read_json, remove_folder, remove_remains, verify, write_folder
+from regard.training.log import BOARD, METRICS
 
 OPTIMIZER = "optimizer.safetensors"
 STATE = "training.json"
 LOCK = ".lock"
 ATTEMPTS = 10  # to lock a folder that others take back
-OWN = ("checkpoints", "run.json", LOCK)  # one of these in a folder says that it is a run's
+OWN = ("checkpoints", SETTINGS, LOCK)  # one of these in a folder says that it is a run's
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,26 @@ class RunFolder:
                 f"cannot write to {self.path}: {error.strerror}; choose another folder with -o"
             ) from error
 
-    def take_back(self, *files: str) -> None:
-        """Remove what was written for a run that could not begin; the folder too, unless something else is in it."""
-        for name in files:
+    def is_begun(self) -> bool:
+        """There is a checkpoint or a finished model."""
+        return bool(self.folders()) or (self.path / MANIFEST).exists()
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """A run that had not begun and breaks off before a checkpoint or a line of metrics leaves nothing."""
+        begun = self.is_begun()
+        try:
+            yield
+        except BaseException:
+            if not begun and not self.is_begun() and not _has_content(self.path / METRICS):
+                self.take_back()
+            raise
+
+    def take_back(self) -> None:
+        """Remove what a run writes before its first checkpoint; the folder too, unless something else is in it."""
+        for name in (SETTINGS, TOKENIZER, TOKENIZER_CONFIG, METRICS):
             (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.path / BOARD, ignore_errors=True)
         with suppress(OSError):  # not empty
             self.checkpoints.rmdir()
             (self.path / LOCK).unlink(missing_ok=True)
@@ -167,6 +185,10 @@ def _stands_at(file: TextIO, path: Path) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
         return False
+
+
+def _has_content(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
 
 
 def step_of(folder: Path) -> int:
