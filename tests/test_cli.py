@@ -60,16 +60,40 @@ def test_a_run_from_before_a_setting_was_there_had_its_default(here, trained, ti
     assert "was begun with data.joined=1, now it is 2" in here(*same, "data.joined=2").stderr
 
 
-def test_a_trained_model_outlives_a_mistake_about_its_data(command, tmp_path, tiny):
+def test_data_that_has_changed_is_neither_gone_on_with_nor_scored(here, tmp_path, tiny):
     pairs, folder = tmp_path / "pairs.tsv", tmp_path / "run"
     good = "".join(f"the number {n} is here\tel número {n} está aquí\n" for n in range(300))
     pairs.write_text(good)
     train = ("train", "translator", pairs, "-o", folder, *tiny)
-    assert command(*train, "training.steps=2").returncode == 0
+    assert here(*train, "training.steps=2").returncode == 0
+    pairs.write_text(good + "one more\tuno más\n")
+    done = here(*train, "training.steps=4")
+    assert done.returncode == 2
+    assert f"pairs.tsv has changed since {folder} was begun with it; give it as it was" in last_line(done)
+    done = here("evaluate", folder)
+    assert done.returncode == 2
+    assert "so what was held out is not known any more; name the test data: regard evaluate" in last_line(done)
+    assert here("evaluate", folder, pairs, "--most", 2).returncode == 0
+    pairs.write_text(good)
+    assert here("evaluate", folder, "--most", 2).returncode == 0
+    assert here(*train, "training.steps=4").returncode == 0
+
+
+def test_a_trained_model_outlives_a_mistake_about_its_data(here, tmp_path, tiny):
+    pairs, folder = tmp_path / "pairs.tsv", tmp_path / "run"
+    good = "".join(f"the number {n} is here\tel número {n} está aquí\n" for n in range(300))
+    pairs.write_text(good)
+    train = ("train", "translator", pairs, "-o", folder, *tiny)
+    assert here(*train, "training.steps=2").returncode == 0
+    written = json.loads((folder / "run.json").read_text())
+    del written["contents"]  # as in a run of before, which goes on with whatever the file holds now
+    (folder / "run.json").write_text(json.dumps(written))
     pairs.write_text(good + "no tab\n")
-    assert "pairs.tsv:301" in last_line(command(*train, "training.steps=4"))
-    done = command("info", folder, "--json")
-    assert json.loads(done.stdout)["verified"] is True, done.stderr
+    assert "pairs.tsv:301" in last_line(here(*train, "training.steps=4"))
+    assert json.loads(here("info", folder, "--json").stdout)["verified"] is True
+    pairs.write_text(good + "one more\tuno más\n")
+    assert here("evaluate", folder, "--most", 2).returncode == 0
+    assert here(*train, "training.steps=4").returncode == 0
 
 
 def test_a_trained_model_outlives_a_mistake_about_its_settings(here, story, tiny_text, tmp_path):

@@ -14,6 +14,7 @@ from torch import nn
 
 from regard.checkpoint import SETTINGS, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, model_files
 from regard.config import Facts, override
+from regard.data.cache import changed_since, fingerprint
 from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
 from regard.models import build, kind_of
@@ -136,6 +137,7 @@ def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
         "from": None if given.start is None else _where(given.start),
         "threads": torch.get_num_threads(),
     }
+    contents = None
     if not RunFolder(path).is_begun():  # what a failed start left decides nothing
         for name in (TOKENIZER, TOKENIZER_CONFIG):
             (path / name).unlink(missing_ok=True)
@@ -145,16 +147,32 @@ def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
         old = {name: before.get(name) for name in names} | _flat(before.get("settings", {}))
         new = {name: now[name] for name in names} | _flat(settings)
         old = _flat(recipe.settings(given).model_dump(mode="json")) | old  # a key of later days had its default then
-        for key in sorted(new.keys() | old.keys()):
-            if old.get(key) != new.get(key) and key not in MAY_CHANGE:
-                raise ConfigError(
-                    f"{path} was begun with {key}={old.get(key)}, now it is {new.get(key)}; "
-                    "give the same value to go on, or another -o to begin anew"
-                )
+        contents = before.get("contents", [])  # none in a run of before
+        _check_same(path, old, new)
+        _check_unchanged(path, given.paths, contents)
         if before.get("threads") != now["threads"]:
             notes.append(f"begun on {before.get('threads')} threads, now {now['threads']}: the last bits will differ")
-    write_file(path / SETTINGS, encode_json({**now, "settings": settings}))
+    if contents is None:
+        contents = [fingerprint(one) for one in given.paths]
+    write_file(path / SETTINGS, encode_json({**now, "contents": contents, "settings": settings}))
     return notes
+
+
+def _check_same(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    for key in sorted(new.keys() | old.keys()):
+        if old.get(key) != new.get(key) and key not in MAY_CHANGE:
+            raise ConfigError(
+                f"{path} was begun with {key}={old.get(key)}, now it is {new.get(key)}; "
+                "give the same value to go on, or another -o to begin anew"
+            )
+
+
+def _check_unchanged(path: Path, data: Sequence[Path], contents: Sequence[str | None]) -> None:
+    if changed := changed_since(data, contents):
+        raise ConfigError(
+            f"{changed[0]} has changed since {path} was begun with it; "
+            "give it as it was to go on, or another -o to begin anew"
+        )
 
 
 def _where(start: Path) -> str:
