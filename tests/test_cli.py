@@ -1,6 +1,7 @@
 """The commands as a user gives them: what they print, and one clear line for every mistake."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -8,8 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import takewhile
 
 import pytest
+
+from regard import recipes
+from regard.recipes.run import Given, train_recipe
 
 
 def last_line(done):
@@ -55,16 +60,64 @@ def test_a_run_from_before_a_setting_was_there_had_its_default(here, trained, ti
     assert "was begun with data.joined=1, now it is 2" in here(*same, "data.joined=2").stderr
 
 
-def test_a_trained_model_outlives_a_mistake_about_its_data(command, tmp_path, tiny):
+def test_data_that_has_changed_is_neither_gone_on_with_nor_scored(here, tmp_path, tiny):
     pairs, folder = tmp_path / "pairs.tsv", tmp_path / "run"
     good = "".join(f"the number {n} is here\tel número {n} está aquí\n" for n in range(300))
     pairs.write_text(good)
     train = ("train", "translator", pairs, "-o", folder, *tiny)
-    assert command(*train, "training.steps=2").returncode == 0
+    assert here(*train, "training.steps=2").returncode == 0
+    pairs.write_text(good + "one more\tuno más\n")
+    done = here(*train, "training.steps=4")
+    assert done.returncode == 2
+    assert f"pairs.tsv has changed since {folder} was begun with it; give it as it was" in last_line(done)
+    done = here("evaluate", folder)
+    assert done.returncode == 2
+    assert "so what was held out is not known any more; name the test data: regard evaluate" in last_line(done)
+    assert here("evaluate", folder, pairs, "--most", 2).returncode == 0
+    pairs.write_text(good)
+    assert here("evaluate", folder, "--most", 2).returncode == 0
+    assert here(*train, "training.steps=4").returncode == 0
+
+
+def test_a_trained_model_outlives_a_mistake_about_its_data(here, tmp_path, tiny):
+    pairs, folder = tmp_path / "pairs.tsv", tmp_path / "run"
+    good = "".join(f"the number {n} is here\tel número {n} está aquí\n" for n in range(300))
+    pairs.write_text(good)
+    train = ("train", "translator", pairs, "-o", folder, *tiny)
+    assert here(*train, "training.steps=2").returncode == 0
+    written = json.loads((folder / "run.json").read_text())
+    del written["contents"]  # as in a run of before, which goes on with whatever the file holds now
+    (folder / "run.json").write_text(json.dumps(written))
     pairs.write_text(good + "no tab\n")
-    assert "pairs.tsv:301" in last_line(command(*train, "training.steps=4"))
-    done = command("info", folder, "--json")
-    assert json.loads(done.stdout)["verified"] is True, done.stderr
+    assert "pairs.tsv:301" in last_line(here(*train, "training.steps=4"))
+    assert json.loads(here("info", folder, "--json").stdout)["verified"] is True
+    pairs.write_text(good + "one more\tuno más\n")
+    assert here("evaluate", folder, "--most", 2).returncode == 0
+    assert here(*train, "training.steps=4").returncode == 0
+
+
+def test_a_trained_model_outlives_a_mistake_about_its_settings(here, story, tiny_text, tmp_path):
+    train = ("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300")
+    assert here(*train, "training.steps=2").returncode == 0
+    done = here(*train, "training.steps=4", "training.epochs=1")
+    assert "training.epochs: this task draws its batches without end" in last_line(done)
+    assert json.loads(here("info", tmp_path / "run", "--json").stdout)["verified"] is True
+
+
+def test_a_trained_model_does_not_pass_for_one_trained_longer(train_here, story, tiny_text, tmp_path):
+    """Left between the last step and the model's files: the old model's are still there."""
+    settings = [*tiny_text, "model.vocabulary=300"]
+    folder = train_here("gpt", *settings, "training.steps=2", data=[story], folder=tmp_path / "run")
+    old = (folder / "model.safetensors").read_bytes()
+    more = train_recipe(recipes.find("gpt"), Given([story]), [*settings, "training.steps=3"], folder)
+    for _ in takewhile(lambda report: report.step < 3, more):
+        pass
+    more.close()
+    assert (folder / "model.safetensors").read_bytes() == old
+    assert not (folder / "MANIFEST.json").exists()
+    train_here("gpt", *settings, "training.steps=3", data=[story], folder=folder)
+    assert (folder / "model.safetensors").read_bytes() != old
+    assert (folder / "MANIFEST.json").exists()
 
 
 def test_more_steps_go_on(command, trained, tiny, tmp_path):
@@ -219,6 +272,28 @@ def test_bad_lines_are_counted_shown_and_left_out_by_choice(command, tmp_path, t
     assert done.returncode == 0, done.stderr
     assert "bad lines left out: 3" in done.stderr
     assert "pairs.tsv:302: invalid UTF-8" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["recipes.plain_text._tokenized", "recipes.run.build", "training.loop.take_step"])
+@pytest.mark.parametrize(("broken", "code"), [(KeyboardInterrupt, 130), (OSError("no room"), 2), (MemoryError, 1)])
+def test_a_run_that_breaks_off_before_its_first_step_leaves_nothing(
+    here, story, tiny_text, tmp_path, monkeypatch, place, broken, code
+):
+    def breaking(*arguments, **named):
+        assert (tmp_path / "run" / "run.json").exists()
+        raise broken
+
+    monkeypatch.setattr(f"regard.{place}", breaking)
+    done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300")
+    assert done.returncode == code, done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_left_the_road_keeps_its_metrics(here, story, tiny_text, tmp_path, monkeypatch):
+    monkeypatch.setattr("regard.training.loop.take_step", lambda *arguments: (math.nan, math.nan))
+    done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300")
+    assert "the fifth in a row; there was no checkpoint yet" in last_line(done)
+    assert (tmp_path / "run" / "metrics.jsonl").read_text().count("skipped") == 5
 
 
 def test_two_parallel_files_train(command, tmp_path, tiny):

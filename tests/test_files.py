@@ -1,5 +1,6 @@
 """Folders whole or not at all, and damage found and named."""
 
+import errno
 import json
 import os
 
@@ -98,6 +99,19 @@ def test_a_crash_at_any_write_leaves_the_old_folder_or_the_new_one(folder, fatal
     assert (folder / "a.json").read_bytes() in (FILES["a.json"], b"new")
     remove_remains(folder.parent)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("broken", [OSError(errno.EFBIG, "File too large"), KeyboardInterrupt()])
+def test_a_folder_that_cannot_be_written_is_named_and_leaves_nothing(tmp_path, monkeypatch, broken):
+    def failing(handle):
+        raise broken
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises((FolderError, KeyboardInterrupt)) as told:
+        write_folder(tmp_path / "model", FILES)
+    assert not list(tmp_path.iterdir())
+    if isinstance(broken, OSError):
+        assert str(told.value) == f"cannot write {tmp_path}/model: File too large; make room or choose another place"
 
 
 def test_the_manifest_goes_first_and_comes_last(folder, monkeypatch):

@@ -26,8 +26,15 @@ def write_folder(folder: Path, files: Files) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     new = folder.with_name(f".new-{folder.name}")
     shutil.rmtree(new, ignore_errors=True)
-    new.mkdir()
-    write_files(new, files)
+    try:
+        new.mkdir()
+        write_files(new, files)
+    except BaseException as error:
+        shutil.rmtree(new, ignore_errors=True)
+        if isinstance(error, OSError):
+            reason = error.strerror or error
+            raise FolderError(f"cannot write {folder}: {reason}; make room or choose another place") from error
+        raise
     remove_folder(folder)
     new.rename(folder)
     _sync(folder.parent)

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from regard.data.cache import cache_folder, cached, content_key
+from regard.data.cache import cache_folder, cached, changed_since, content_key, fingerprint
 from regard.data.tokenized import TokenizedPairs
 from regard.errors import DataError
 
@@ -146,3 +146,50 @@ def test_key_follows_the_contents_and_nothing_else(tmp_path):
         content_key([one.rename(tmp_path / "a.jsonl")], b"tokenizer", {"longest": 3, "on_error": "stop"}),
     }
     assert len(different - {same}) == 5
+
+
+def test_a_fingerprint_is_of_what_a_file_or_pattern_holds(tmp_path):
+    one = tmp_path / "a.txt"
+    one.write_text("a")
+    before = fingerprint(one), fingerprint(tmp_path / "*.txt")
+    assert changed_since([one, tmp_path / "*.txt"], before) == []
+    one.write_text("other")
+    assert changed_since([one, tmp_path / "*.txt"], before) == [one, tmp_path / "*.txt"]
+    (tmp_path / "b.txt").write_text("new")
+    one.write_text("a")
+    assert changed_since([one, tmp_path / "*.txt"], before) == [tmp_path / "*.txt"]
+
+
+def test_what_is_not_known_has_not_changed(tmp_path):
+    one = tmp_path / "a.txt"
+    one.write_text("a")
+    assert changed_since([one], []) == changed_since([one], [None]) == []
+    before = [fingerprint(one)]
+    one.unlink()
+    assert fingerprint(one) is None
+    assert changed_since([one], before) == []
+
+
+def test_a_folder_is_known_by_names_and_sizes_but_for_what_is_made_in_it(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "a.png").write_bytes(b"1")
+    before = fingerprint(tmp_path)
+    for made in ("runs/x/run.json", "runs/x/checkpoints/step-1/model.bin", "out/MANIFEST.json", ".hidden/a", ".b"):
+        (tmp_path / made).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / made).write_bytes(b"1")
+    assert fingerprint(tmp_path) == before
+    (tmp_path / "pictures" / "a.png").write_bytes(b"12")
+    assert fingerprint(tmp_path) != before
+    (tmp_path / "pictures" / "a.png").write_bytes(b"1")
+    (tmp_path / "pictures" / "a.png").rename(tmp_path / "pictures" / "b.png")
+    assert fingerprint(tmp_path) != before
+    (tmp_path / "pictures" / "b.png").rename(tmp_path / "pictures" / "a.png")
+    assert fingerprint(tmp_path) == before
+
+
+def test_a_file_is_digested_once(tmp_path, monkeypatch):
+    one = tmp_path / "a.txt"
+    one.write_text("a")
+    fingerprint(one)
+    monkeypatch.setattr("regard.data.cache.digest", None)
+    assert content_key([one], b"", {})

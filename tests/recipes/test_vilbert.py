@@ -356,7 +356,9 @@ def test_questions_of_a_folder_are_learned(folder, tmp_path):
     )
     rows = [["what color is it?", "red", 1], ["is it red?", "yes", 0], ["is it red?", "green", 0]]  # wrong; right; bad
     (folder / "test" / "questions.json").write_text(json.dumps(rows))
-    found = score_folders([tmp_path / "run"], [], [None])
+    with pytest.raises(DataError, match="data has changed since .*; name a folder as easy-vqa has it"):
+        score_folders([tmp_path / "run"], [], [None])
+    found = score_folders([tmp_path / "run"], [folder], [None])
     assert (found["accuracy_what"], found["accuracy_yes_no"], found["accuracy"]) == (0.0, 1.0, 0.5)
     assert "unknown answer" in found["bad_lines"][0]
 

@@ -142,6 +142,13 @@ def test_data_that_changed_since_is_named(train_here, tiny_reader, tmp_path):
     path.write_text("".join(["text,label\n", *rows]))
     folder = train_here("classifier", *tiny_reader, "model.vocabulary=100", "training.steps=1", data=[path])
     path.write_text(path.read_text().replace(",b", ",c"))
+    with pytest.raises(
+        DataError, match=r"data.csv has changed since .*classifier was trained on it, .*; name the data"
+    ):
+        score_labels(regard.load(folder), folder, [])
+    written = json.loads((folder / "run.json").read_text())
+    del written["contents"]  # as in a run of before
+    (folder / "run.json").write_text(json.dumps(written))
     with pytest.raises(DataError, match="what was held out, as it is now: .*data.csv:.* has the label 'c'"):
         score_labels(regard.load(folder), folder, [])
 

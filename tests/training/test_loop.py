@@ -1,5 +1,6 @@
 """The loop on a lesson small enough to know: what it saves, skips, stops for and goes on from."""
 
+import fcntl
 import json
 import math
 import os
@@ -246,6 +247,21 @@ def test_when_no_checkpoint_is_good_it_says_so_and_begins_anew(folder):
     assert reports[2].step == 1
 
 
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (nn.Linear(4, 5), r"layer.bias is \(4,\) there and \(5,\) here"),
+        (nn.Linear(4, 4, bias=False), r"layer.bias is \(4,\) there and missing here"),
+    ],
+)
+def test_a_checkpoint_of_another_model_is_refused(folder, layer, said):
+    go(folder, steps=5)
+    model = Model()
+    model.layer = layer
+    with pytest.raises(TrainingError, match=f"step-5 is of another model: {said}, so the data or the settings have"):
+        next(train(model, Doubling(), TrainingConfig(steps=10), RunFolder(folder), dict))
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_signal_saves_and_leaves_and_the_rest_is_the_same(folder, tmp_path, number):
     whole, _ = go(tmp_path / "whole")
@@ -309,4 +325,18 @@ def test_minutes_end_a_run(folder):
 def test_two_runs_do_not_share_a_folder(folder):
     run = RunFolder(folder)
     with run.locked(), pytest.raises(TrainingError, match="another run is training in"), RunFolder(folder).locked():
+        pass
+
+
+def test_a_lock_whose_file_was_taken_back_meanwhile_is_none(folder, monkeypatch):
+    """A run waits with the file open while another, which could not begin, removes it: it locks the new file."""
+    flock = fcntl.flock
+
+    def taken_back(file, operation):
+        monkeypatch.undo()
+        RunFolder(folder).take_back()
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", taken_back)
+    with RunFolder(folder).locked(), pytest.raises(TrainingError, match="another run"), RunFolder(folder).locked():
         pass

@@ -1,16 +1,21 @@
 """The cache of tokenized texts: a folder an entry, named by its content; damaged ones are built again."""
 
+import functools
 import hashlib
 import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from regard.data.documents import expand
 from regard.data.storage import LAYOUT, TakenError, digest, hidden_sibling
 from regard.errors import DataError
+from regard.files import MANIFEST
+
+OWN = {"run.json", MANIFEST}  # one of these is in each folder of a run or a model
 
 log = logging.getLogger("regard")
 
@@ -50,11 +55,54 @@ def content_key(paths: Sequence[Path], tokenizer_bytes: bytes, settings: Mapping
     parts = [json.dumps([LAYOUT, settings], sort_keys=True).encode(), tokenizer_bytes]
     for path in map(Path, paths):
         # The endings count, because they say how the contents are read.
-        parts += ["".join(path.suffixes).lower().encode(), digest(path).digest()]
+        parts += ["".join(path.suffixes).lower().encode(), _digest(path)]
+    return _key(parts)
+
+
+def fingerprint(path: Path) -> str | None:
+    """A name for what a file holds, or the files of a pattern; None where that cannot be read.
+
+    Of a folder only names and sizes count, since all its pictures would take minutes to read; and of these no hidden
+    ones, and none of the runs and models that are kept in it.
+    """
+    try:
+        return _key(_names_and_sizes(path) if path.is_dir() else map(_digest, expand([path])))
+    except (OSError, DataError):
+        return None  # whoever reads it says why
+
+
+def changed_since(paths: Sequence[Path], fingerprints: Sequence[str | None]) -> list[Path]:
+    """Those that no longer have their fingerprint; one that is not known, then or now, tells nothing."""
+    known = [(path, before) for path, before in zip(paths, fingerprints, strict=False) if before is not None]
+    return [path for path, before in known if fingerprint(path) not in (before, None)]
+
+
+def _key(parts: Iterable[bytes]) -> str:
     key = hashlib.blake2b(digest_size=16)
     for part in parts:
         key.update(hashlib.blake2b(part).digest())
     return key.hexdigest()
+
+
+def _digest(path: Path) -> bytes:
+    """Of a file's content; read once, as long as the file stays as it is."""
+    facts = path.stat()
+    return _digest_of(path, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+
+
+@functools.cache
+def _digest_of(path: Path, *facts: int) -> bytes:
+    return digest(path).digest()
+
+
+def _names_and_sizes(folder: Path) -> Iterator[bytes]:
+    for place, folders, names in os.walk(folder):
+        if not OWN.isdisjoint(names):
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for path in sorted(Path(place, name) for name in names if not name.startswith(".")):
+            yield os.fsencode(path.relative_to(folder)) + b" %d" % path.stat().st_size
 
 
 def _open_or_discard(folder: Path, open_folder: Callable[[Path], T]) -> T | None:

@@ -14,7 +14,8 @@ from torch import nn
 
 from regard.checkpoint import SETTINGS, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, model_files
 from regard.config import Facts, override
-from regard.errors import ConfigError, FolderError, RegardError
+from regard.data.cache import changed_since, fingerprint
+from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
 from regard.models import build, kind_of
 from regard.running import load
@@ -95,7 +96,7 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
         raise ConfigError(f"--from {given.start}: {recipe.name} begins from nothing; leave it out")
     run = override(recipe.settings(given), assignments)
     folder = RunFolder(path)
-    with folder.locked():
+    with folder.locked(), folder.beginning():
         yield from (Report(0, note=note) for note in _settle(recipe, run, given, path))
         if _is_finished(path, folder, run):
             progress = folder.newest_progress() or Progress()
@@ -105,13 +106,7 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
                 note=f"{path} is trained already, {progress.step:,} steps; for more, raise {_bound(run.training)}",
             )
             return
-        try:
-            prepared = recipe.prepare(run, given, path / TOKENIZER)
-        except RegardError:
-            if not folder_is_begun(path):
-                folder.take_back(SETTINGS, TOKENIZER, TOKENIZER_CONFIG)
-            raise
-        (path / MANIFEST).unlink(missing_ok=True)  # from here on the folder is no finished model until the end
+        prepared = recipe.prepare(run, given, path / TOKENIZER)
         yield from (Report(0, note=note) for note in prepared.notes)
         kind = kind_of(prepared.model)
         seed_everything(run.training.seed, 0)
@@ -142,8 +137,8 @@ def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
         "from": None if given.start is None else _where(given.start),
         "threads": torch.get_num_threads(),
     }
-    begun = folder_is_begun(path)
-    if not begun:  # what a failed start left decides nothing
+    contents = None
+    if not RunFolder(path).is_begun():  # what a failed start left decides nothing
         for name in (TOKENIZER, TOKENIZER_CONFIG):
             (path / name).unlink(missing_ok=True)
     elif (path / SETTINGS).exists():
@@ -152,26 +147,37 @@ def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
         old = {name: before.get(name) for name in names} | _flat(before.get("settings", {}))
         new = {name: now[name] for name in names} | _flat(settings)
         old = _flat(recipe.settings(given).model_dump(mode="json")) | old  # a key of later days had its default then
-        for key in sorted(new.keys() | old.keys()):
-            if old.get(key) != new.get(key) and key not in MAY_CHANGE:
-                raise ConfigError(
-                    f"{path} was begun with {key}={old.get(key)}, now it is {new.get(key)}; "
-                    "give the same value to go on, or another -o to begin anew"
-                )
+        contents = before.get("contents", [])  # none in a run of before
+        _check_same(path, old, new)
+        _check_unchanged(path, given.paths, contents)
         if before.get("threads") != now["threads"]:
             notes.append(f"begun on {before.get('threads')} threads, now {now['threads']}: the last bits will differ")
-    write_file(path / SETTINGS, encode_json({**now, "settings": settings}))
+    if contents is None:
+        contents = [fingerprint(one) for one in given.paths]
+    write_file(path / SETTINGS, encode_json({**now, "contents": contents, "settings": settings}))
     return notes
+
+
+def _check_same(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    for key in sorted(new.keys() | old.keys()):
+        if old.get(key) != new.get(key) and key not in MAY_CHANGE:
+            raise ConfigError(
+                f"{path} was begun with {key}={old.get(key)}, now it is {new.get(key)}; "
+                "give the same value to go on, or another -o to begin anew"
+            )
+
+
+def _check_unchanged(path: Path, data: Sequence[Path], contents: Sequence[str | None]) -> None:
+    if changed := changed_since(data, contents):
+        raise ConfigError(
+            f"{changed[0]} has changed since {path} was begun with it; "
+            "give it as it was to go on, or another -o to begin anew"
+        )
 
 
 def _where(start: Path) -> str:
     """A folder by its whole path, a name on the hub as it is."""
     return str(start.resolve() if start.exists() else start)
-
-
-def folder_is_begun(path: Path) -> bool:
-    """There is a checkpoint or a finished model."""
-    return bool(RunFolder(path).folders()) or (path / MANIFEST).exists()
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pydantic import SerializeAsAny
 
 from regard.checkpoint import SETTINGS
 from regard.config import Facts, override
+from regard.data.cache import changed_since
 from regard.errors import DataError
 from regard.files import read_json
 
@@ -20,6 +21,7 @@ class RunSettings:
     recipe: str
     data: list[Path]
     settings: dict[str, Any]
+    contents: list[str | None]  # the fingerprints of the data; none in runs of before
 
 
 def settings_of(folder: Path) -> RunSettings | None:
@@ -30,7 +32,8 @@ def settings_of(folder: Path) -> RunSettings | None:
     found = read_json(path)
     if not {"recipe", "data", "settings"} <= found.keys():
         return None
-    return RunSettings(found["recipe"], [Path(one) for one in found["data"]], found["settings"])
+    data = [Path(one) for one in found["data"]]
+    return RunSettings(found["recipe"], data, found["settings"], found.get("contents", []))
 
 
 def held_out_of(folder: Path, wanted: str = "the data to score it on") -> RunSettings:
@@ -38,6 +41,11 @@ def held_out_of(folder: Path, wanted: str = "the data to score it on") -> RunSet
     found = settings_of(folder)
     if found is None:
         raise DataError(f"{folder} has no {SETTINGS}, so nothing was held out from it; name {wanted}")
+    if changed := changed_since(found.data, found.contents):
+        raise DataError(
+            f"{changed[0]} has changed since {folder} was trained on it, so what was held out is not known any more; "
+            f"name {wanted}"
+        )
     return found
 
 

@@ -10,6 +10,7 @@ from torch.utils.tensorboard import SummaryWriter
 from regard.files import write_file
 
 METRICS = "metrics.jsonl"
+BOARD = "tensorboard"
 
 
 class Log:
@@ -19,7 +20,7 @@ class Log:
         self.path = folder / METRICS
         _forget_after(self.path, step)
         self._file = self.path.open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1 if step else None)
+        self._board = SummaryWriter(str(folder / BOARD), purge_step=step + 1 if step else None)
 
     def write(self, step: int, values: dict[str, Any]) -> None:
         self._file.write(json.dumps({"step": step} | {name: _plain(value) for name, value in values.items()}) + "\n")

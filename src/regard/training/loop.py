@@ -39,7 +39,7 @@ from regard.training.optimizer import (
     restore_optimizers,
     set_rate,
 )
-from regard.training.run_folder import Progress, RunFolder, step_of
+from regard.training.run_folder import Checkpoint, Progress, RunFolder, step_of
 from regard.training.scaling import scale
 
 
@@ -197,10 +197,26 @@ def _resume(folder: RunFolder, model: nn.Module, optimizers: list[torch.optim.Op
     checkpoint, notes = folder.newest()
     if checkpoint is None:
         return Progress(), [*notes, "no good checkpoint is left: starting anew"] if notes else []
+    _check_fit(checkpoint, model)
     # Copied in, not assigned: a tensor's place in memory decides how a matrix product is cut, and so its last bits.
     model.load_state_dict(checkpoint.weights)
     restore_optimizers(optimizers, model, checkpoint.optimizer)
     return checkpoint.progress, [*notes, f"going on from {checkpoint.folder}"]
+
+
+def _check_fit(checkpoint: Checkpoint, model: nn.Module) -> None:
+    """TrainingError unless its weights have the names and shapes of the model's."""
+    saved, wanted = (
+        {name: tuple(weight.shape) for name, weight in weights.items()}
+        for weights in (checkpoint.weights, model.state_dict())
+    )
+    for name in sorted(saved.keys() | wanted.keys()):
+        got, asked = saved.get(name, "missing"), wanted.get(name, "missing")
+        if got != asked:
+            raise TrainingError(
+                f"{checkpoint.folder} is of another model: {name} is {got} there and {asked} here, so the data or the "
+                "settings have changed; go on with those of before, or begin anew in another -o"
+            )
 
 
 def take_step(

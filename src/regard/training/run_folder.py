@@ -6,23 +6,28 @@ runs/x/                          at the end, a model folder itself
 
 import fcntl
 import math
+import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from torch import Tensor
 
-from regard.checkpoint import WEIGHTS, encode_tensors, read_tensors
+from regard.checkpoint import SETTINGS, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, encode_tensors, read_tensors
 from regard.data.batches import Position
 from regard.errors import FolderError, TrainingError
-from regard.files import Files, encode_json, read_json, remove_folder, remove_remains, verify, write_folder
+from regard.files import MANIFEST, Files, encode_json, read_json, remove_folder, remove_remains, verify, write_folder
+from regard.training.log import BOARD, METRICS
 
 OPTIMIZER = "optimizer.safetensors"
 STATE = "training.json"
-OWN = ("checkpoints", "run.json", ".lock")  # one of these in a folder says that it is a run's
+LOCK = ".lock"
+ATTEMPTS = 10  # to lock a folder that others take back
+OWN = ("checkpoints", SETTINGS, LOCK)  # one of these in a folder says that it is a run's
 
 
 @dataclass(frozen=True)
@@ -72,33 +77,64 @@ class RunFolder:
         """Nobody else trains here meanwhile; the lock goes with the process, however it ends."""
         if self.path.is_dir() and any(self.path.iterdir()) and not any((self.path / own).exists() for own in OWN):
             raise FolderError(f"{self.path} is not empty and holds no run; choose another folder with -o")
+        with self._lock():
+            remove_remains(self.checkpoints)
+            yield
+
+    def _lock(self) -> TextIO:
+        """The open file with the lock; opened again where a run that took back its own has removed it meanwhile."""
+        for _ in range(ATTEMPTS):
+            lock = self._open_lock()
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                lock.close()
+                break
+            if _stands_at(lock, self.path / LOCK):
+                return lock
+            lock.close()
+        raise TrainingError(f"another run is training in {self.path}; wait for it or choose another -o")
+
+    def _open_lock(self) -> TextIO:
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / ".lock").open("w")
+            return (self.path / LOCK).open("w")
         except OSError as error:
             raise FolderError(
                 f"cannot write to {self.path}: {error.strerror}; choose another folder with -o"
             ) from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise TrainingError(
-                    f"another run is training in {self.path}; wait for it or choose another -o"
-                ) from None
-            remove_remains(self.checkpoints)
-            yield
 
-    def take_back(self, *files: str) -> None:
-        """Remove what was written for a run that could not begin; the folder too, unless something else is in it."""
-        for name in (*files, ".lock"):
+    def is_begun(self) -> bool:
+        """There is a checkpoint or a finished model."""
+        return bool(self.folders()) or (self.path / MANIFEST).exists()
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """A run that had not begun and breaks off before a checkpoint or a line of metrics leaves nothing."""
+        begun = self.is_begun()
+        try:
+            yield
+        except BaseException:
+            if not begun and not self.is_begun() and not _has_content(self.path / METRICS):
+                self.take_back()
+            raise
+
+    def take_back(self) -> None:
+        """Remove what a run writes before its first checkpoint; the folder too, unless something else is in it."""
+        for name in (SETTINGS, TOKENIZER, TOKENIZER_CONFIG, METRICS):
             (self.path / name).unlink(missing_ok=True)
-        for folder in (self.checkpoints, self.path):
-            with suppress(OSError):  # not empty
-                folder.rmdir()
+        shutil.rmtree(self.path / BOARD, ignore_errors=True)
+        with suppress(OSError):  # not empty
+            self.checkpoints.rmdir()
+            (self.path / LOCK).unlink(missing_ok=True)
+            self.path.rmdir()
 
     def save(self, model: Files, optimizer: dict[str, Tensor], progress: Progress, *, keep: int) -> Path:
-        """Save a checkpoint, then let go of old ones: the newest `keep` stay, and the best."""
+        """Save a checkpoint, then let go of old ones: the newest `keep` stay, and the best.
+
+        From the first on, a model that an earlier sitting finished here no longer passes for the run's end.
+        """
+        (self.path / MANIFEST).unlink(missing_ok=True)
         folder = self.checkpoints / f"step-{progress.step}"
         write_folder(
             folder,
@@ -141,6 +177,18 @@ class RunFolder:
             read_tensors(folder / WEIGHTS),
             read_tensors(folder / OPTIMIZER),
         )
+
+
+def _stands_at(file: TextIO, path: Path) -> bool:
+    """Whether an open file is still the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _has_content(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
 
 
 def step_of(folder: Path) -> int:
