@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 import regard
-from regard import kernels
+from regard import huggingface, kernels
 from regard.errors import FolderError
 from regard.files import write_folder
 from regard.generation import Beam, Greedy, generate
@@ -254,6 +254,19 @@ def test_reading_and_writing_gives_the_same_bits(folder, here, tmp_path):
     assert MarianConfig.from_pretrained(folder).to_dict().items() >= _told(tmp_path / "out").items()
 
 
+@pytest.mark.parametrize("changes", [{}, {"renormalize_logits": True}, {"forced_eos_token_id": None}])
+def test_how_a_folder_is_searched_is_written_and_read_again(pieces, inputs, here, tmp_path, changes):
+    folder = make_folder(tmp_path / "in", pieces, **SHAPES["separate-relu"])
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"length_penalty": 0.4} | changes))
+    assert here("export", folder, tmp_path / "out").returncode == 0
+    wanted, found = (huggingface.load(one) for one in (folder, tmp_path / "out"))
+    for name in ("beams", "length_penalty", "longest", "closed", "renormalized", "notes"):
+        assert getattr(found, name) == getattr(wanted, name), name
+    before, after = (MarianMTModel.from_pretrained(one).eval() for one in (folder, tmp_path / "out"))
+    assert torch.equal(before.generate(inputs[:9]), after.generate(inputs[:9]))
+
+
 def _told(folder):
     config = json.loads((folder / "config.json").read_text())
     return {key: value for key, value in config.items() if key not in ("dtype", "architectures")}
@@ -288,7 +301,7 @@ def test_what_we_train_opens_in_transformers_and_gives_the_same(mine, here, tmp_
         assert_close(ours.model(batch.input_ids, target), wanted, atol=1e-5, rtol=0)
         written = theirs.generate(**batch, num_beams=1, max_length=30)
     wanted = names.batch_decode(written, skip_special_tokens=True)
-    cut = Limits([28] * 10, closed=True)
+    cut = Limits([29] * 10)  # and the begin symbol
     found = generate(ours.model, batch.input_ids, Greedy(), cut)
     assert [ours.tokenizer.decode(hypotheses[0].tokens) for hypotheses in found] == wanted
 

@@ -34,6 +34,7 @@ from regard.text.tokenizer import END, PADDING, UNKNOWN, Tokenizer
 
 KINDS = ("transformer",)
 TOKENIZER_CONFIG = "tokenizer_config.json"
+SYMBOLS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 
 
@@ -217,19 +218,26 @@ def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
         "decoder_start_token_id": ours.symbols.padding,
         "eos_token_id": ours.symbols.end,
         "bos_token_id": None,
-        "forced_eos_token_id": ours.symbols.end,
         "is_encoder_decoder": True,
         "dtype": "float32",
     }
 
 
 def files(
-    model: nn.Module, tokenizer: Any, *, beams: int = 1, length_penalty: float = 1.0, longest: int | None = None
+    model: nn.Module,
+    tokenizer: Any,
+    *,
+    beams: int = 1,
+    length_penalty: float = 1.0,
+    longest: int | None = None,
+    closed: bool = False,
+    renormalized: bool = False,
 ) -> dict[str, bytes]:
     """A Transformer as the files of a Marian folder, with how it is searched where nobody says otherwise."""
     assert isinstance(model, Transformer)
     ours = model.config
-    config = to_theirs(ours)
+    # Written also where it is nothing: their default is to force the end.
+    config = to_theirs(ours) | {"forced_eos_token_id": ours.symbols.end if closed else None}
     tensors = model.state_dict()
     found = {theirs: tensors[name] for name, theirs in names(ours).items()}
     targets = ours.target_vocabulary or ours.vocabulary
@@ -239,10 +247,10 @@ def files(
     generation = {
         "num_beams": beams,
         "length_penalty": length_penalty,
-        "max_length": min(512, ours.longest) if longest is None else longest + 2,
+        "max_length": min(512, ours.longest) if longest is None else longest + (2 if closed else 1),
         "bad_words_ids": [[ours.symbols.padding]],
-        **{key: config[key] for key in ("pad_token_id", "eos_token_id", "decoder_start_token_id")},
-        "forced_eos_token_id": ours.symbols.end,
+        "renormalize_logits": renormalized,
+        **{key: config[key] for key in (*SYMBOLS, "forced_eos_token_id")},
     }
     return {
         CONFIG: encode_json(config),
@@ -337,7 +345,7 @@ def _tokenizer_files(tokenizer: Any, config: TransformerConfig) -> dict[str, byt
 
 FOLLOWED = {"num_beams", "max_length", "length_penalty", "forced_eos_token_id", "renormalize_logits"}
 HARMLESS = {
-    *("pad_token_id", "eos_token_id", "bos_token_id", "decoder_start_token_id", "use_cache", "transformers_version"),
+    *(*SYMBOLS, "bos_token_id", "use_cache", "transformers_version"),
     *("output_attentions", "output_hidden_states", "_from_model_config"),
 }
 
