@@ -161,8 +161,7 @@ def test_the_logits_are_those_of_transformers(ours, theirs, inputs):
 def test_renormalized_beams_are_those_of_transformers(pieces, inputs, tmp_path):
     folder = make_folder(tmp_path / "r", pieces, **SHAPES["separate-relu"])
     edit(folder, lambda tensors: tensors["final_logits_bias"][0].__setitem__(299, 9.0))  # padding takes a large share
-    path = folder / "generation_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"renormalize_logits": True}))
+    edit_json(folder / "generation_config.json", renormalize_logits=True)
     ours, theirs = regard.load(folder), MarianMTModel.from_pretrained(folder).eval()
     wanted = theirs.generate(inputs, attention_mask=inputs != 299)
     limits = ours._limits(inputs, list(range(50)))
@@ -217,9 +216,21 @@ def test_the_commands_take_a_foreign_folder_as_it_is(folder, here, tmp_path):
     assert here("check", folder).returncode == 0
 
 
+def test_a_beam_is_scored_as_it_is_run(pieces, here, tmp_path):
+    folder = make_folder(tmp_path / "marian", pieces, **SHAPES["separate-relu"])
+    texts, written = [pair.source for pair in sentences(40)], {}
+    for penalty in (0.0, 3.0):
+        edit_json(folder / "generation_config.json", length_penalty=penalty)
+        written[penalty] = here("run", folder, "--beam", 3, stdin="\n".join(texts)).stdout.splitlines()
+        pairs = zip(texts, written[penalty], strict=True)
+        (tmp_path / "test.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+        done = here("evaluate", folder, tmp_path / "test.tsv", "--beam", 3, "--json")
+        assert json.loads(done.stdout)["exact_match"] == 1
+    assert written[0.0] != written[3.0]
+
+
 def test_settings_that_are_not_followed_are_named(shared, here, caplog):
-    path = shared / "generation_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"repetition_penalty": 1.3}))
+    edit_json(shared / "generation_config.json", repetition_penalty=1.3)
     done = here("run", shared, "the boy")
     assert done.returncode == 0
     assert "repetition_penalty: not followed" in caplog.text
@@ -257,8 +268,7 @@ def test_reading_and_writing_gives_the_same_bits(folder, here, tmp_path):
 @pytest.mark.parametrize("changes", [{}, {"renormalize_logits": True}, {"forced_eos_token_id": None}])
 def test_how_a_folder_is_searched_is_written_and_read_again(pieces, inputs, here, tmp_path, changes):
     folder = make_folder(tmp_path / "in", pieces, **SHAPES["separate-relu"])
-    path = folder / "generation_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"length_penalty": 0.4} | changes))
+    edit_json(folder / "generation_config.json", length_penalty=0.4, **changes)
     assert here("export", folder, tmp_path / "out").returncode == 0
     wanted, found = (huggingface.load(one) for one in (folder, tmp_path / "out"))
     for name in ("beams", "length_penalty", "longest", "closed", "renormalized", "notes"):
@@ -353,7 +363,10 @@ def edit(folder, change):
 
 
 def edit_config(folder, **changes):
-    path = folder / "config.json"
+    edit_json(folder / "config.json", **changes)
+
+
+def edit_json(path, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
