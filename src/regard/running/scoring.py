@@ -44,7 +44,7 @@ SCORERS: dict[type, Callable[..., dict[str, Any]]] = {
     Answerer: score_answers,
     Pointer: score_answers,
 }
-TOLD = (Writer, Filler, Classifier, Tagger)  # those whose files are tables or text, with a choice of columns
+TOLD = (Translator, Writer, Filler, Classifier, Tagger)  # those whose files are tables or text
 CHUNK = 1024  # pairs in memory at a time
 LOGITS = 50_000_000  # numbers in memory at a time
 BUCKETS = (5, 10, 15, 20, 30, 50)  # source words; what is longer stands in a last one
@@ -93,7 +93,8 @@ def score_folders(
             found.append(SCORERS[type(translator)](translator, folder, paths, most=most, **how))
             continue
         for strategy in _tried(translator.strategy, strategies, beam):
-            tests = test_set(folder, paths, strict=bool(gold or alignments), gold=gold, most=most)
+            strict = bool(gold or alignments)
+            tests = test_set(folder, paths, strict=strict, gold=gold, most=most, assignments=assignments)
             scores = score(translator, tests.items, strategy, alignments)
             found.append(scores | ({"bad_lines": tests.bad.summary()} if tests.bad.count else {}))
     return mean_of(found) | _best(found)
