@@ -229,6 +229,16 @@ def test_a_beam_is_scored_as_it_is_run(pieces, here, tmp_path):
     assert written[0.0] != written[3.0]
 
 
+def test_a_target_of_no_pieces_has_no_links(shared, here, tmp_path):
+    pairs, links = tmp_path / "test.tsv", tmp_path / "links"
+    pairs.write_text("the boy\tel niño\nthe boy\t\u200b\nthe boy\tel niño\n")
+    done = here("evaluate", shared, pairs, "--alignments", links)
+    assert done.returncode == 0, done.stderr
+    first, second, third = links.read_text().splitlines()
+    assert first == third != ""
+    assert second == ""
+
+
 def test_settings_that_are_not_followed_are_named(shared, here, caplog):
     edit_json(shared / "generation_config.json", repetition_penalty=1.3)
     done = here("run", shared, "the boy")

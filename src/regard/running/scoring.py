@@ -248,6 +248,8 @@ def _links(translator: Translator, item: Item) -> frozenset[Link]:
     """Where the model looks when it writes the true translation, as links between words between spaces."""
     names = translator.tokenizer
     source, target = [*names.encode(item.source), names.end], names.target.encode(item.target)
+    if not target:
+        return frozenset()
     return placed(translator.align(source, target).links, _spaces(names, source), _spaces(names.target, target))
 
 
