@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import regard
+from regard.errors import DataError
 from regard.evaluation.evaluate import heldout_loss
 from regard.generation import Greedy, Sample
 from regard.metrics.translation import tally
@@ -123,6 +124,13 @@ def test_alignments_are_there_whole_or_as_before(here, trained, pairs, tmp_path)
     assert "no tab" in done.stderr
     assert links.read_text() == "precious"
     assert {path.name for path in tmp_path.iterdir()} == {"found.pharaoh", "test.tsv"}
+
+
+def test_no_pairs_leave_the_file_of_alignments_as_it_was(translator, tmp_path):
+    (tmp_path / "links").write_text("precious")
+    with pytest.raises(DataError, match="no pairs to score"):
+        score(translator, iter([]), alignments=tmp_path / "links")
+    assert (tmp_path / "links").read_text() == "precious"
 
 
 def test_bad_pairs_are_left_out_and_counted_or_stop_as_told(here, trained, pairs):

@@ -163,8 +163,8 @@ def score(
                         aligning.write(f"{pharaoh(links)}\n".encode())
                     if item.sure is not None:
                         errors = errors.plus(count_errors(links, item.sure, item.possible))
-    if not free.pairs:
-        raise DataError("no pairs to score")
+        if not free.pairs:
+            raise DataError("no pairs to score")
     return {
         "pairs": free.pairs,
         "loss": surprise / tokens,
