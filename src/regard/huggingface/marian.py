@@ -277,7 +277,7 @@ DECODER_PARTS = {
 
 
 def names(config: TransformerConfig) -> dict[str, str]:
-    """Our names and theirs of every weight but the logits' bias and the tables."""
+    """Our names and theirs of every weight but the logits' bias."""
     return dict(_names(config))
 
 
