@@ -246,6 +246,13 @@ def test_settings_that_are_not_followed_are_named(shared, here, caplog):
     assert "repetition_penalty: not followed" in caplog.text
 
 
+def test_an_end_of_its_own_is_not_followed_and_named(shared):
+    path = shared / "generation_config.json"
+    for end, notes in ((0, []), ([0], []), ([0, 5], [f"{path}: eos_token_id: not followed"])):
+        edit_json(path, eos_token_id=end)
+        assert huggingface.load(shared).notes == notes
+
+
 def test_old_and_inert_keys_are_no_obstacle(pieces, tmp_path):
     folder = make_folder(tmp_path / "old", pieces, **SHAPES["separate-relu"])  # writes something for most texts
     texts = [pair.source for pair in sentences(6)]
@@ -417,6 +424,14 @@ FAULTS = {
         r"final_logits_bias has shape \(1, 7\)",
     ),
     "a beam of no number": (lambda f: (f / "generation_config.json").write_text('{"num_beams": NaN}'), "num_beams"),
+    "a penalty too steep": (
+        lambda f: edit_json(f / "generation_config.json", length_penalty=11.5),
+        "generation_config.json: length_penalty is 11.5, wanted a number from 0 to 10",
+    ),
+    "a bad beam of config.json": (
+        lambda f: ((f / "generation_config.json").unlink(), edit_config(f, num_beams=0)),
+        "/config.json: num_beams is 0, wanted a number from 1 on",
+    ),
     "a bad beam": (lambda f: (f / "generation_config.json").write_text('{"num_beams": "four"}'), "num_beams"),
 }
 

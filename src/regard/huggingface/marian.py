@@ -343,6 +343,7 @@ def _tokenizer_files(tokenizer: Any, config: TransformerConfig) -> dict[str, byt
 
 # ------------------------------------------------ generation settings
 
+STEEPEST = 10  # length penalty, as Beam takes it
 FOLLOWED = {"num_beams", "max_length", "length_penalty", "forced_eos_token_id", "renormalize_logits"}
 HARMLESS = {
     *(*SYMBOLS, "bos_token_id", "use_cache", "transformers_version"),
@@ -352,13 +353,15 @@ HARMLESS = {
 
 def _search(folder: Path, config: MarianConfig) -> dict[str, Any]:
     """How the folder wants to be searched, as keywords of Loaded."""
-    path = folder / GENERATION
-    own = read_json(path) if path.is_file() else config.model_dump(exclude_none=True)
+    told = (folder / GENERATION).is_file()
+    path = folder / (GENERATION if told else CONFIG)
+    own = read_json(path) if told else config.model_dump(exclude_none=True)
     beams = _number(own, "num_beams", path, least=1) or 1
-    penalty = _number(own, "length_penalty", path, least=0)
+    penalty = _number(own, "length_penalty", path, least=0, most=STEEPEST if beams > 1 else math.inf)
     longest = _number(own, "max_length", path, least=2)
     closed = own.get("forced_eos_token_id") is not None
-    ignored = [key for key, value in own.items() if path.is_file() and value and key not in FOLLOWED | HARMLESS]
+    ignored = [key for key, value in own.items() if told and value and key not in FOLLOWED | HARMLESS]
+    ignored += [key for key in SYMBOLS if own.get(key) not in (None, getattr(config, key), [getattr(config, key)])]
     if own.get("bad_words_ids") in (None, [[config.pad_token_id]]):  # padding is never written anyway
         ignored = [key for key in ignored if key != "bad_words_ids"]
     return {
@@ -372,10 +375,14 @@ def _search(folder: Path, config: MarianConfig) -> dict[str, Any]:
     }
 
 
-def _number(settings: Mapping[str, Any], name: str, path: Path, *, least: float) -> float | None:
+def _number(
+    settings: Mapping[str, Any], name: str, path: Path, *, least: float, most: float = math.inf
+) -> float | None:
     value = settings.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
-        raise FolderError(f"{path}: {name} is {value!r}, wanted a number from {least} on")
+    number = isinstance(value, int | float) and not isinstance(value, bool) and value < math.inf
+    if not number or not least <= value <= most:
+        upto = "on" if most == math.inf else f"to {most:g}"
+        raise FolderError(f"{path}: {name} is {value!r}, wanted a number from {least:g} {upto}")
     return value
