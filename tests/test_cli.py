@@ -236,7 +236,7 @@ def test_recipes_lists_and_shows(here):
         (["run", "{trained}", "the boy", "-o", "no/where/x.png"], "no/where"),
         (["evaluate", "{trained}", "nowhere.tsv"], "nowhere.tsv"),
         (["evaluate", "{trained}", "data.label=x"], "data.label=x says how files are read, and none is named"),
-        (["evaluate", "{trained}", "test.tsv", "data.label=x"], "are read in one way only; leave it out"),
+        (["evaluate", "{trained}", "test.tsv", "data.label=x"], "unknown key data.label"),
         (["info", "{trained}/checkpoints"], "has no MANIFEST.json"),
         (["frobnicate"], "No such command 'frobnicate'"),
         (["run", "--beem", "3", "x"], "No such option: --beem"),

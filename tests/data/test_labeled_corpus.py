@@ -166,7 +166,10 @@ def test_a_class_that_is_held_out_alone_is_told_and_no_error(table):
 def test_one_class_alone_held_out_is_told(table):
     rows, one = table(numbered(["bad", "good"])), table(["x,good", "y,good"], "dev.csv")
     told = read_corpus([rows], LabeledDataConfig(dev=one)).notes[-1]
-    assert told.startswith("what is held out has 'good' alone (2 rows), so its scores say little")
+    assert told == f"{one} has 'good' alone (2 rows), so its scores say little; give it rows of other labels"
+    told = read_corpus([table([*numbered(["good"]), "z,bad"], "most.csv")], LabeledDataConfig()).notes[-1]
+    assert told.startswith("what is held out has 'good' alone")
+    assert told.endswith("give more rows, a larger data.heldout, or data.dev=FILE to measure on")
     assert not any("say little" in note for note in read_corpus([rows], LabeledDataConfig()).notes)
 
 

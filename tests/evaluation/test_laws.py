@@ -17,7 +17,7 @@ from regard.models.bert import BertPretraining, Read
 from regard.models.captioner import Captioner, LSTMState
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
-from regard.models.symbols import Symbols
+from regard.models.symbols import Symbols, TextSymbols
 from regard.models.transformer import Encoder, Transformer, TransformerConfig, TransformerState
 from regard.running import checking
 from regard.worlds.sentences import sentences
@@ -253,6 +253,21 @@ def loud(model):
 
 def findings_of(model):
     return list(check(Continuing(loud(model), vocabulary=60, symbols=model.config.symbols)))
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "symbols", "words"),
+    [
+        (6, TextSymbols(), {0, 1, 2, 3, 4, 5}),
+        (6, TextSymbols(end=3), {0, 1, 2, 4, 5}),
+        (6, TextSymbols(begin=1, end=3), {0, 2, 4, 5}),
+        (3, TextSymbols(end=0), {1, 2}),
+    ],
+)
+def test_a_language_model_is_tried_on_all_its_words_and_no_symbol(vocabulary, symbols, words):
+    subject = Continuing(nn.Module(), vocabulary=vocabulary, symbols=symbols)
+    source, target = laws.random_source(subject, [300]), laws.random_target(subject, 1, 300)
+    assert set(source[0, :-1].tolist()) == set(target[0, 1:].tolist()) == words
 
 
 @pytest.mark.parametrize(("kind", "config"), LANGUAGE)

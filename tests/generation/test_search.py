@@ -123,6 +123,17 @@ def test_probabilities_with_and_without_the_share_of_padding(strategy):
         assert found.log_probability == pytest.approx(total, abs=1e-4)
 
 
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), width=st.integers(1, 4))
+def test_no_text_runs_on_past_any_of_several_ends(seed, width):
+    model, ends = chain(seed, size=9), {END, 3, 4}
+    limits = Limits([6, 6], ends=ends - {END})
+    for found in generate(model, torch.tensor([1, 7]), Beam(width, n_best=width), limits):
+        assert found
+        for one in found:
+            assert not ends & set(one.tokens)
+
+
 def test_the_end_waits_for_the_shortest_length():
     model = chain(0)
     model.logits[:, END] = 50.0

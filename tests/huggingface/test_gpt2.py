@@ -212,6 +212,15 @@ def test_weights_in_shards(plain, copy):
         huggingface.load(folder)
 
 
+@pytest.mark.parametrize("places", [["model.safetensors"], {"a": 3}, {"a": None}, {"a": ["b"]}, "a", None])
+def test_an_index_that_is_no_table_is_named(plain, copy, places):
+    folder = copy(plain)
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    with pytest.raises(FolderError, match="model.safetensors.index.json: weight_map is no table"):
+        huggingface.load(folder)
+
+
 def test_a_pickle_is_refused_with_the_way_out(plain, copy):
     folder = copy(plain)
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 import regard
-from regard import kernels
+from regard import huggingface, kernels
 from regard.errors import FolderError
 from regard.files import write_folder
 from regard.generation import Beam, Greedy, generate
@@ -161,8 +161,7 @@ def test_the_logits_are_those_of_transformers(ours, theirs, inputs):
 def test_renormalized_beams_are_those_of_transformers(pieces, inputs, tmp_path):
     folder = make_folder(tmp_path / "r", pieces, **SHAPES["separate-relu"])
     edit(folder, lambda tensors: tensors["final_logits_bias"][0].__setitem__(299, 9.0))  # padding takes a large share
-    path = folder / "generation_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"renormalize_logits": True}))
+    edit_json(folder / "generation_config.json", renormalize_logits=True)
     ours, theirs = regard.load(folder), MarianMTModel.from_pretrained(folder).eval()
     wanted = theirs.generate(inputs, attention_mask=inputs != 299)
     limits = ours._limits(inputs, list(range(50)))
@@ -217,12 +216,41 @@ def test_the_commands_take_a_foreign_folder_as_it_is(folder, here, tmp_path):
     assert here("check", folder).returncode == 0
 
 
+def test_a_beam_is_scored_as_it_is_run(pieces, here, tmp_path):
+    folder = make_folder(tmp_path / "marian", pieces, **SHAPES["separate-relu"])
+    texts, written = [pair.source for pair in sentences(40)], {}
+    for penalty in (0.0, 3.0):
+        edit_json(folder / "generation_config.json", length_penalty=penalty)
+        written[penalty] = here("run", folder, "--beam", 3, stdin="\n".join(texts)).stdout.splitlines()
+        pairs = zip(texts, written[penalty], strict=True)
+        (tmp_path / "test.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+        done = here("evaluate", folder, tmp_path / "test.tsv", "--beam", 3, "--json")
+        assert json.loads(done.stdout)["exact_match"] == 1
+    assert written[0.0] != written[3.0]
+
+
+def test_a_target_of_no_pieces_has_no_links(shared, here, tmp_path):
+    pairs, links = tmp_path / "test.tsv", tmp_path / "links"
+    pairs.write_text("the boy\tel niño\nthe boy\t\u200b\nthe boy\tel niño\n")
+    done = here("evaluate", shared, pairs, "--alignments", links)
+    assert done.returncode == 0, done.stderr
+    first, second, third = links.read_text().splitlines()
+    assert first == third != ""
+    assert second == ""
+
+
 def test_settings_that_are_not_followed_are_named(shared, here, caplog):
-    path = shared / "generation_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"repetition_penalty": 1.3}))
+    edit_json(shared / "generation_config.json", repetition_penalty=1.3)
     done = here("run", shared, "the boy")
     assert done.returncode == 0
     assert "repetition_penalty: not followed" in caplog.text
+
+
+def test_an_end_of_its_own_is_not_followed_and_named(shared):
+    path = shared / "generation_config.json"
+    for end, notes in ((0, []), ([0], []), ([0, 5], [f"{path}: eos_token_id: not followed"])):
+        edit_json(path, eos_token_id=end)
+        assert huggingface.load(shared).notes == notes
 
 
 def test_old_and_inert_keys_are_no_obstacle(pieces, tmp_path):
@@ -252,6 +280,18 @@ def test_reading_and_writing_gives_the_same_bits(folder, here, tmp_path):
     for name, weight in wanted.items():
         assert torch.equal(weight, found[name]), name
     assert MarianConfig.from_pretrained(folder).to_dict().items() >= _told(tmp_path / "out").items()
+
+
+@pytest.mark.parametrize("changes", [{}, {"renormalize_logits": True}, {"forced_eos_token_id": None}])
+def test_how_a_folder_is_searched_is_written_and_read_again(pieces, inputs, here, tmp_path, changes):
+    folder = make_folder(tmp_path / "in", pieces, **SHAPES["separate-relu"])
+    edit_json(folder / "generation_config.json", length_penalty=0.4, **changes)
+    assert here("export", folder, tmp_path / "out").returncode == 0
+    wanted, found = (huggingface.load(one) for one in (folder, tmp_path / "out"))
+    for name in ("beams", "length_penalty", "longest", "closed", "renormalized", "notes"):
+        assert getattr(found, name) == getattr(wanted, name), name
+    before, after = (MarianMTModel.from_pretrained(one).eval() for one in (folder, tmp_path / "out"))
+    assert torch.equal(before.generate(inputs[:9]), after.generate(inputs[:9]))
 
 
 def _told(folder):
@@ -288,7 +328,7 @@ def test_what_we_train_opens_in_transformers_and_gives_the_same(mine, here, tmp_
         assert_close(ours.model(batch.input_ids, target), wanted, atol=1e-5, rtol=0)
         written = theirs.generate(**batch, num_beams=1, max_length=30)
     wanted = names.batch_decode(written, skip_special_tokens=True)
-    cut = Limits([28] * 10, closed=True)
+    cut = Limits([29] * 10)  # and the begin symbol
     found = generate(ours.model, batch.input_ids, Greedy(), cut)
     assert [ours.tokenizer.decode(hypotheses[0].tokens) for hypotheses in found] == wanted
 
@@ -340,7 +380,10 @@ def edit(folder, change):
 
 
 def edit_config(folder, **changes):
-    path = folder / "config.json"
+    edit_json(folder / "config.json", **changes)
+
+
+def edit_json(path, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
@@ -381,6 +424,14 @@ FAULTS = {
         r"final_logits_bias has shape \(1, 7\)",
     ),
     "a beam of no number": (lambda f: (f / "generation_config.json").write_text('{"num_beams": NaN}'), "num_beams"),
+    "a penalty too steep": (
+        lambda f: edit_json(f / "generation_config.json", length_penalty=11.5),
+        "generation_config.json: length_penalty is 11.5, wanted a number from 0 to 10",
+    ),
+    "a bad beam of config.json": (
+        lambda f: ((f / "generation_config.json").unlink(), edit_config(f, num_beams=0)),
+        "/config.json: num_beams is 0, wanted a number from 1 on",
+    ),
     "a bad beam": (lambda f: (f / "generation_config.json").write_text('{"num_beams": "four"}'), "num_beams"),
 }
 

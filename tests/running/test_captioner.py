@@ -246,6 +246,11 @@ def test_no_alignments_of_pictures(scenic, tmp_path):
         score_folders([scenic / "lstm"], [], [None], alignments=tmp_path / "links")
 
 
+def test_pictures_are_read_in_one_way(scenic, tmp_path):
+    with pytest.raises(ConfigError, match="data.label=x: the data of .* are read in one way only; leave it out"):
+        score_folders([scenic / "lstm"], [tmp_path], [None], assignments=["data.label=x"])
+
+
 # ------------------------------------------------ the user's own pictures
 
 

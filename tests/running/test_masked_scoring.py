@@ -41,6 +41,17 @@ def test_it_may_be_told_where_a_line_has_its_text(make_reader, tmp_path):
     assert found == score_masked(filler, tmp_path, [tmp_path / "text.jsonl"])
 
 
+def test_bad_lines_are_left_out_and_counted(make_reader, tmp_path):
+    stories = [story.text for story in Stories(seed=8).stories(0, 20)]
+    good = [json.dumps({"text": text}) + "\n" for text in stories]
+    (tmp_path / "good.jsonl").write_text("".join(good))
+    (tmp_path / "mixed.jsonl").write_text("".join(f"{line}not JSON\n" for line in good))
+    filler = make_reader("bert-words")
+    found = score_masked(filler, tmp_path, [tmp_path / "mixed.jsonl"])
+    assert found.pop("bad_lines")[0] == "bad lines left out: 20 (bad JSON 20); the first:"
+    assert found == score_masked(filler, tmp_path, [tmp_path / "good.jsonl"])
+
+
 def test_only_the_first_so_many_rows(make_reader, texts, tmp_path):
     assert score_masked(make_reader("bert-words"), tmp_path, [texts], most=5)["rows"] == 5
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import regard
+from regard.errors import DataError
 from regard.evaluation.evaluate import heldout_loss
 from regard.generation import Greedy, Sample
 from regard.metrics.translation import tally
@@ -123,6 +124,48 @@ def test_alignments_are_there_whole_or_as_before(here, trained, pairs, tmp_path)
     assert "no tab" in done.stderr
     assert links.read_text() == "precious"
     assert {path.name for path in tmp_path.iterdir()} == {"found.pharaoh", "test.tsv"}
+
+
+def test_no_pairs_leave_the_file_of_alignments_as_it_was(translator, tmp_path):
+    (tmp_path / "links").write_text("precious")
+    with pytest.raises(DataError, match="no pairs to score"):
+        score(translator, iter([]), alignments=tmp_path / "links")
+    assert (tmp_path / "links").read_text() == "precious"
+
+
+def test_bad_pairs_are_left_out_and_counted_or_stop_as_told(here, trained, pairs):
+    pairs.write_text(pairs.read_text() + "no tab\n")
+    done = here("evaluate", trained, pairs, "--json")
+    assert json.loads(done.stdout)["bad_lines"][0] == "bad lines left out: 1 (wrong columns 1); the first:"
+    assert json.loads(done.stdout)["pairs"] == 50
+    stopped = here("evaluate", trained, pairs, "data.on_error=stop")
+    assert stopped.returncode == 2
+    assert stopped.stderr.endswith("mend it, or data.on_error=skip to leave such lines out\n")
+    assert here("evaluate", trained, pairs, "data.on_error=skip").returncode == 0
+
+
+@pytest.mark.parametrize("option", ["--gold", "--alignments"])
+def test_beside_alignments_no_line_is_left_out(here, trained, pairs, tmp_path, option):
+    pairs.write_text("no tab\n" + pairs.read_text())
+    links = _repeat(tmp_path / "links", 51)
+    for how in ([], ["data.on_error=stop"]):
+        done = here("evaluate", trained, pairs, option, links, *how)
+        assert done.returncode == 2
+        assert done.stderr.endswith("wanted source<tab>target; mend it: beside alignments no line is left out\n")
+    done = here("evaluate", trained, pairs, option, links, "data.on_error=skip")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "data.on_error=skip: beside --gold or --alignments no line is left out" in done.stderr
+
+
+def test_pairs_may_be_as_long_as_those_of_the_run(here, trained, tmp_path, tiny):
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{'a ' * 300}{number}\tuna casa {number}\n" for number in range(40)))
+    settings = [*tiny, "training.steps=1", "data.heldout=2", "training.batch_tokens=2048"]
+    done = here("train", "translator", pairs, "-o", tmp_path / "long", *settings, "data.longest=400")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(here("evaluate", tmp_path / "long", pairs, "--json").stdout)["pairs"] == 40
+    assert "no sentence pair" in here("evaluate", tmp_path / "long", pairs, "data.longest=300").stderr
+    assert "no sentence pair" in here("evaluate", trained, pairs).stderr
 
 
 def test_long_targets_are_scored_in_smaller_batches(translator, items, monkeypatch):

@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,9 +10,6 @@ from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app, split
 from regard.cli.pictures import ENDINGS
 from regard.errors import ConfigError
 from regard.printing import note, note_if_slow, print_json, show_scores
-
-if TYPE_CHECKING:
-    from regard.generation import Strategy
 
 
 @app.command()
@@ -53,8 +50,8 @@ def evaluate(
     answers, right answers by kind of question; DATA is pictures and captions, or a folder of easy-vqa.
 
     Where a table has its columns is found as in training, or said: data.text=… data.second=… data.label=…; for taggers
-    data.word=… data.column=…, for text in JSON lines or Parquet data.field=…. Bad rows are left out and counted;
-    data.on_error=stop stops there.
+    data.word=… data.column=…, for text in JSON lines or Parquet data.field=…, for pairs the most words of a side,
+    data.longest=…. Bad rows are left out and counted; data.on_error=stop stops there, as --gold and --alignments do.
 
     Several models (one recipe, other seeds), or the folder of a `regard train --seeds`, give mean and standard
     deviation.
@@ -86,13 +83,14 @@ def evaluate(
     models = [path for path in data if is_gguf(path) or (path.is_dir() and not is_data(path))]
     folders = [folder for one in (model, *models) for folder in _runs(one)]
     paths = [path for path in data if path not in models]
-    strategies = [_searching(beam)] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
+    strategies = [None] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
     if alignments is not None and len(folders) * len(strategies) > 1:
         raise ConfigError(f"--alignments {alignments} is of one model and no --seeds")
     scores = score_folders(
         folders,
         paths,
         strategies,
+        beam=beam,
         most=most,
         gold=gold,
         alignments=alignments,
@@ -163,9 +161,3 @@ def check(
     if broken:
         note(f"broken: {', '.join(broken)}")
         raise typer.Exit(1)
-
-
-def _searching(beam: int | None) -> "Strategy | None":
-    from regard.generation import Beam, Greedy
-
-    return None if beam is None else Greedy(scored=False) if beam == 1 else Beam(beam)

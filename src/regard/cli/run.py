@@ -363,6 +363,7 @@ class _Choice:
     def strategy(self, own: "Strategy") -> "Strategy":
         """That, on top of what the model does by itself."""
         from regard.generation import Beam, Greedy, Sample
+        from regard.generation.strategies import length_penalty_of
 
         chosen = own
         if self.sample or self.drawing:
@@ -370,8 +371,8 @@ class _Choice:
         elif self.greedy or (self.beam == 1 and self.n_best == 1):
             chosen = Greedy()
         elif self.beam is not None:
-            like_own = own.length_penalty if isinstance(own, Beam) else 1.0
-            chosen = Beam(self.beam, like_own if self.length_penalty is None else self.length_penalty, self.n_best)
+            penalty = length_penalty_of(own) if self.length_penalty is None else self.length_penalty
+            chosen = Beam(self.beam, penalty, self.n_best)
         if isinstance(chosen, Greedy):
             chosen = replace(chosen, scored=self.scored)
         if self.penalty is None:

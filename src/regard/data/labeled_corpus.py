@@ -93,9 +93,10 @@ def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorp
     check_labels(heldout, labels, where)
     notes += unlearned(labels, {row.label or "" for row in training})
     if len({row.label for row in heldout}) == 1:
+        wanted = "more rows, a larger data.heldout, or data.dev=FILE to measure on"
         notes.append(
-            f"what is held out has {heldout[0].label!r} alone ({len(heldout):,} rows), so its scores say little; "
-            "give more rows, a larger data.heldout, or data.dev=FILE to measure on"
+            f"{config.dev or where} has {heldout[0].label!r} alone ({len(heldout):,} rows), so its scores say little; "
+            f"give {'it rows of other labels' if config.dev else wanted}"
         )
     return LabeledCorpus(training, {"heldout": heldout}, labels, metrics_of(labels), notes)
 

@@ -103,15 +103,15 @@ def random_source(subject: Subject, lengths: Sequence[int] = LENGTHS) -> Tensor:
     symbols = subject.symbols
     rows = torch.full((len(lengths), max(lengths) + 1), symbols.padding)
     for row, length in zip(rows, lengths, strict=True):
-        row[:length] = random_words(subject.vocabulary, symbols, length)
+        row[:length] = random_words(subject.vocabulary, subject.config.symbols, length)
         row[length] = symbols.end
     return rows
 
 
 def random_target(subject: Subject, rows: int = len(LENGTHS), length: int = TARGET) -> Tensor:
     """Random words behind the begin symbol."""
-    words = random_words(subject.target_vocabulary, subject.symbols, rows * (length - 1)).view(rows, length - 1)
-    return torch.cat([torch.full((rows, 1), subject.symbols.begin), words], dim=1)
+    words = random_words(subject.target_vocabulary, subject.config.symbols, rows * (length - 1))
+    return torch.cat([torch.full((rows, 1), subject.symbols.begin), words.view(rows, length - 1)], dim=1)
 
 
 def _apart(found: Tensor, wanted: Tensor) -> float:

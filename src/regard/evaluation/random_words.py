@@ -10,5 +10,5 @@ def random_words(vocabulary: int, symbols: Any, count: int) -> Tensor:
     """`count` ids, drawn evenly, with no padding, begin, end or mask among them."""
     allowed = torch.ones(vocabulary)
     found = (getattr(symbols, name, None) for name in ("padding", "begin", "end", "mask"))
-    allowed[[symbol for symbol in found if symbol is not None]] = 0.0
+    allowed[[symbol for symbol in found if symbol is not None and symbol >= 0]] = 0.0  # below 0 it is no id
     return torch.multinomial(allowed, count, replacement=True)

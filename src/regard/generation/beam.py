@@ -1,6 +1,7 @@
 """Beam search: keep the best texts of each sentence side by side, and choose among the finished ones.
 
-Each step looks at the 2·width best continuations of a sentence. Those among the first `width` that end go to the
+Each step looks at the 2·width best continuations of a sentence, where there is one end: each beam can end once, so
+`width` of them do not. With more ends it looks at as many more. Those among the first `width` that end go to the
 finished; the first `width` that do not end run on. A sentence is done when it has `width` finished texts and the best
 running one, at its present length, would not beat the worst of them; or when the limit is reached. Done sentences
 leave the batch.
@@ -36,10 +37,10 @@ def beam_search(
     step = 0
     while numbers:
         logits, state = model.step(tokens, state)
-        best = best_continuations(logits, allow(logits, symbols, limits, step), totals, 2 * width)
+        best = best_continuations(logits, allow(logits, symbols, limits, step), totals, (1 + len(ends)) * width)
         texts = torch.cat(
             [_take(written, best.beams), best.tokens[..., None]], dim=-1
-        )  # (sentences, 2 width, step + 1)
+        )  # (sentences, candidates, step + 1)
         staying = []
         for place, number in enumerate(numbers):
             last = step + 1 == limits.longest[number]
@@ -65,7 +66,7 @@ def beam_search(
 
 @dataclass(frozen=True)
 class Continuations:
-    """The best continuations of each sentence, best first: (sentences, 2·width) each."""
+    """The best continuations of each sentence, best first: (sentences, candidates) each."""
 
     totals: Tensor  # log probability of the whole text
     beams: Tensor  # which beam is continued

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.generation.beam import beam_search
-from regard.generation.decode import Generator, Hypothesis, Limits, screen_of, write, write_unscored
+from regard.generation.decode import Generator, Hypothesis, Limits, Strategy, screen_of, write, write_unscored
 from regard.generation.ranking import likeliest, log_total, top
 
 FIRST = 1024  # tokens looked at before all are sorted: the likeliest ones mostly suffice
@@ -174,3 +174,8 @@ class Beam:
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
         found = beam_search(model, inputs, limits, width=self.width, length_penalty=self.length_penalty)
         return [hypotheses[: self.n_best] for hypotheses in found]
+
+
+def length_penalty_of(own: Strategy) -> float:
+    """That of a beam in place of how a model searches by itself."""
+    return own.length_penalty if isinstance(own, Beam) else Beam.length_penalty

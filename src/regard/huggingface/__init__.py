@@ -43,8 +43,8 @@ def load(path: Path) -> Loaded:
 def files(kind: str, model: Any, tokenizer: Any, **settings: Any) -> Mapping[str, bytes]:
     """A model as the files of a Hugging Face folder.
 
-    `settings` say how a translator is searched where nobody says otherwise (beams, length_penalty, longest), or how an
-    encoder makes a vector of a text (pooling). Other models have none.
+    `settings` say how a translator is searched where nobody says otherwise (beams, length_penalty, longest, closed,
+    renormalized), or how an encoder makes a vector of a text (pooling). Other models have none.
     """
     if kind not in WRITERS:
         raise ConfigError(

@@ -69,12 +69,19 @@ def weights(folder: Path) -> dict[str, Tensor]:
     if (folder / WEIGHTS).is_file():
         files = [WEIGHTS]
     elif (folder / INDEX).is_file():
-        files = sorted(set(read_json(folder / INDEX).get("weight_map", {}).values()))
+        files = _shards(folder / INDEX)
     elif (folder / PICKLE).is_file():
         raise pickled(str(folder), folder, str(folder))
     else:
         raise FolderError(f"{folder} has no {WEIGHTS}; wanted a Hugging Face folder with its weights")
     return {name: tensor for file in files for name, tensor in read_tensors(folder / Path(file).name).items()}
+
+
+def _shards(index: Path) -> list[str]:
+    found = read_json(index).get("weight_map")
+    if not isinstance(found, dict) or not all(isinstance(file, str) for file in found.values()):
+        raise FolderError(f"{index}: weight_map is no table of weights and the names of their files; copy it again")
+    return sorted(set(found.values()))
 
 
 def pickled(name: str, folder: Path, output: str) -> FolderError:

@@ -34,6 +34,7 @@ from regard.text.tokenizer import END, PADDING, UNKNOWN, Tokenizer
 
 KINDS = ("transformer",)
 TOKENIZER_CONFIG = "tokenizer_config.json"
+SYMBOLS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 
 
@@ -217,19 +218,26 @@ def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
         "decoder_start_token_id": ours.symbols.padding,
         "eos_token_id": ours.symbols.end,
         "bos_token_id": None,
-        "forced_eos_token_id": ours.symbols.end,
         "is_encoder_decoder": True,
         "dtype": "float32",
     }
 
 
 def files(
-    model: nn.Module, tokenizer: Any, *, beams: int = 1, length_penalty: float = 1.0, longest: int | None = None
+    model: nn.Module,
+    tokenizer: Any,
+    *,
+    beams: int = 1,
+    length_penalty: float = 1.0,
+    longest: int | None = None,
+    closed: bool = False,
+    renormalized: bool = False,
 ) -> dict[str, bytes]:
     """A Transformer as the files of a Marian folder, with how it is searched where nobody says otherwise."""
     assert isinstance(model, Transformer)
     ours = model.config
-    config = to_theirs(ours)
+    # Written also where it is nothing: their default is to force the end.
+    config = to_theirs(ours) | {"forced_eos_token_id": ours.symbols.end if closed else None}
     tensors = model.state_dict()
     found = {theirs: tensors[name] for name, theirs in names(ours).items()}
     targets = ours.target_vocabulary or ours.vocabulary
@@ -239,10 +247,10 @@ def files(
     generation = {
         "num_beams": beams,
         "length_penalty": length_penalty,
-        "max_length": min(512, ours.longest) if longest is None else longest + 2,
+        "max_length": min(512, ours.longest) if longest is None else longest + (2 if closed else 1),
         "bad_words_ids": [[ours.symbols.padding]],
-        **{key: config[key] for key in ("pad_token_id", "eos_token_id", "decoder_start_token_id")},
-        "forced_eos_token_id": ours.symbols.end,
+        "renormalize_logits": renormalized,
+        **{key: config[key] for key in (*SYMBOLS, "forced_eos_token_id")},
     }
     return {
         CONFIG: encode_json(config),
@@ -269,7 +277,7 @@ DECODER_PARTS = {
 
 
 def names(config: TransformerConfig) -> dict[str, str]:
-    """Our names and theirs of every weight but the logits' bias and the tables."""
+    """Our names and theirs of every weight but the logits' bias."""
     return dict(_names(config))
 
 
@@ -335,22 +343,25 @@ def _tokenizer_files(tokenizer: Any, config: TransformerConfig) -> dict[str, byt
 
 # ------------------------------------------------ generation settings
 
+STEEPEST = 10  # length penalty, as Beam takes it
 FOLLOWED = {"num_beams", "max_length", "length_penalty", "forced_eos_token_id", "renormalize_logits"}
 HARMLESS = {
-    *("pad_token_id", "eos_token_id", "bos_token_id", "decoder_start_token_id", "use_cache", "transformers_version"),
+    *(*SYMBOLS, "bos_token_id", "use_cache", "transformers_version"),
     *("output_attentions", "output_hidden_states", "_from_model_config"),
 }
 
 
 def _search(folder: Path, config: MarianConfig) -> dict[str, Any]:
     """How the folder wants to be searched, as keywords of Loaded."""
-    path = folder / GENERATION
-    own = read_json(path) if path.is_file() else config.model_dump(exclude_none=True)
+    told = (folder / GENERATION).is_file()
+    path = folder / (GENERATION if told else CONFIG)
+    own = read_json(path) if told else config.model_dump(exclude_none=True)
     beams = _number(own, "num_beams", path, least=1) or 1
-    penalty = _number(own, "length_penalty", path, least=0)
+    penalty = _number(own, "length_penalty", path, least=0, most=STEEPEST if beams > 1 else math.inf)
     longest = _number(own, "max_length", path, least=2)
     closed = own.get("forced_eos_token_id") is not None
-    ignored = [key for key, value in own.items() if path.is_file() and value and key not in FOLLOWED | HARMLESS]
+    ignored = [key for key, value in own.items() if told and value and key not in FOLLOWED | HARMLESS]
+    ignored += [key for key in SYMBOLS if own.get(key) not in (None, getattr(config, key), [getattr(config, key)])]
     if own.get("bad_words_ids") in (None, [[config.pad_token_id]]):  # padding is never written anyway
         ignored = [key for key in ignored if key != "bad_words_ids"]
     return {
@@ -364,10 +375,14 @@ def _search(folder: Path, config: MarianConfig) -> dict[str, Any]:
     }
 
 
-def _number(settings: Mapping[str, Any], name: str, path: Path, *, least: float) -> float | None:
+def _number(
+    settings: Mapping[str, Any], name: str, path: Path, *, least: float, most: float = math.inf
+) -> float | None:
     value = settings.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
-        raise FolderError(f"{path}: {name} is {value!r}, wanted a number from {least} on")
+    number = isinstance(value, int | float) and not isinstance(value, bool) and value < math.inf
+    if not number or not least <= value <= most:
+        upto = "on" if most == math.inf else f"to {most:g}"
+        raise FolderError(f"{path}: {name} is {value!r}, wanted a number from {least:g} {upto}")
     return value

@@ -33,4 +33,10 @@ def _settings(model: Any) -> dict[str, Any]:
     if not isinstance(model, Translator):
         return {}
     beam = model.strategy if isinstance(model.strategy, Beam) else Beam(1)
-    return {"beams": beam.width, "length_penalty": beam.length_penalty, "longest": model.longest}
+    return {
+        "beams": beam.width,
+        "length_penalty": beam.length_penalty,
+        "longest": model.longest,
+        "closed": model.closed,
+        "renormalized": model.renormalized,
+    }

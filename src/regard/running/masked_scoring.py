@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from regard.data.documents import read_documents
 from regard.data.masked_text import MaskedText, tokenized
 from regard.data.masking import MaskingConfig, PieceTable
-from regard.data.sentences import SentenceCorpus
+from regard.data.pairs import BadLines
 from regard.data.tokenized_documents import TokenizedDocuments
 from regard.evaluation.evaluate import evaluating, heldout_loss
 from regard.evaluation.references import resolve
@@ -37,8 +38,12 @@ def score_masked(
         config = MaskedDataConfig.model_validate(run.settings["data"])
     reading = told(TextReading(field=config.field), assignments)
     config = config.model_copy(update=reading.model_dump() if paths else {})
+    bad = BadLines()
     with tempfile.TemporaryDirectory() as room:
-        documents = _documents(filler, paths, Path(room), config, [] if run is None else run.data)
+        if paths:
+            documents = _tokenized(filler, paths, Path(room), config, bad)
+        else:
+            documents = tokenized(open_corpus([] if run is None else run.data, config), "heldout", filler.tokenizer)
         pairs = asked.next_sentence and _has_pairs(documents)
         task = MaskedLanguage(_text(filler, documents, asked.masking, pairs))
         loss = heldout_loss(filler.model, task, task.heldout_batches(budget=BUDGET, most=most))
@@ -49,19 +54,17 @@ def score_masked(
         found["next_sentence"] = "not asked: that takes two documents, and one of them with two sentences"
     if not paths and run is not None and not run.data:
         found |= _references(filler)
-    return found
+    return found | ({"bad_lines": bad.summary()} if bad.count else {})
 
 
 def _has_pairs(documents: TokenizedDocuments) -> bool:
     return len(documents) > 1 and int(np.diff(documents.documents).max()) > 1
 
 
-def _documents(
-    filler: Filler, paths: Sequence[Path], room: Path, config: MaskedDataConfig, learned_from: Sequence[Path]
+def _tokenized(
+    filler: Filler, paths: Sequence[Path], room: Path, config: MaskedDataConfig, bad: BadLines
 ) -> TokenizedDocuments:
-    if not paths:
-        return tokenized(open_corpus(learned_from, config), "heldout", filler.tokenizer)
-    pieces = SentenceCorpus(paths, config).pieces()
+    pieces = read_documents(paths, field=config.field, on_error=config.on_error, report=bad, blank_lines=True)
     return TokenizedDocuments.build(
         pieces, filler.tokenizer.pieces_of_all, room / "documents", size=filler.tokenizer.size
     )

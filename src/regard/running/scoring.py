@@ -15,7 +15,8 @@ import torch
 from regard.data.batches import collate_padded
 from regard.errors import ConfigError, DataError, InputError
 from regard.files import replacing
-from regard.generation import Strategy
+from regard.generation import Beam, Greedy, Strategy
+from regard.generation.strategies import length_penalty_of
 from regard.metrics.alignment import ErrorCounts, Link, count_errors, owned, pharaoh
 from regard.metrics.translation import Tally
 from regard.running import load
@@ -43,7 +44,7 @@ SCORERS: dict[type, Callable[..., dict[str, Any]]] = {
     Answerer: score_answers,
     Pointer: score_answers,
 }
-TOLD = (Writer, Filler, Classifier, Tagger)  # those whose files are tables or text, with a choice of columns
+TOLD = (Translator, Writer, Filler, Classifier, Tagger)  # those whose files are tables or text
 CHUNK = 1024  # pairs in memory at a time
 LOGITS = 50_000_000  # numbers in memory at a time
 BUCKETS = (5, 10, 15, 20, 30, 50)  # source words; what is longer stands in a last one
@@ -54,6 +55,7 @@ def score_folders(
     paths: Sequence[Path],
     strategies: Sequence[Strategy | None],
     *,
+    beam: int | None = None,
     most: int | None = None,
     gold: Path | None = None,
     alignments: Path | None = None,
@@ -63,8 +65,9 @@ def score_folders(
     """Scores on the pairs, the text or the pictures and captions of these files, or on what each folder's run held out.
 
     With several folders or strategies (runs or samples with other seeds) the numbers are means, and `deviation` has
-    their standard deviations. `alignments` is a file that gets the links of each pair. The assignments say how the
-    files are read, where there is a choice: data.label=stars.
+    their standard deviations. `beam` is how wide to search in place of a strategy, else as each model does by itself.
+    `alignments` is a file that gets the links of each pair. The assignments say how the files are read, where there is
+    a choice: data.label=stars.
     """
     found = []
     if assignments and not paths:
@@ -78,21 +81,29 @@ def score_folders(
         if isinstance(translator, Captioner):
             if gold or alignments:
                 raise ConfigError(f"{folder} captions pictures: no --gold or --alignments for it")
-            found += [score_pictures(translator, folder, paths, strategy, most=most) for strategy in strategies]
+            tried = _tried(translator.strategy, strategies, beam)
+            found += [score_pictures(translator, folder, paths, strategy, most=most) for strategy in tried]
             continue
         if not isinstance(translator, Translator):
-            if gold or alignments or any(strategies):
+            if gold or alignments or beam or any(strategies):
                 raise ConfigError(f"{folder} does not translate: no --beam, --seeds, --gold or --alignments for it")
             if type(translator) not in SCORERS:
                 raise ConfigError(f"{folder} is a {translator.kind}, which has no scores; wanted one with a head")
             how = {"assignments": assignments} if assignments else {}
             found.append(SCORERS[type(translator)](translator, folder, paths, most=most, **how))
             continue
-        for strategy in strategies:
-            tests = test_set(folder, paths, strict=bool(gold or alignments), gold=gold, most=most)
+        for strategy in _tried(translator.strategy, strategies, beam):
+            strict = bool(gold or alignments)
+            tests = test_set(folder, paths, strict=strict, gold=gold, most=most, assignments=assignments)
             scores = score(translator, tests.items, strategy, alignments)
             found.append(scores | ({"bad_lines": tests.bad.summary()} if tests.bad.count else {}))
     return mean_of(found) | _best(found)
+
+
+def _tried(own: Strategy, strategies: Sequence[Strategy | None], beam: int | None) -> Sequence[Strategy | None]:
+    if beam is None:
+        return strategies
+    return [Greedy(scored=False) if beam == 1 else Beam(beam, length_penalty_of(own))]
 
 
 def _best(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -152,8 +163,8 @@ def score(
                         aligning.write(f"{pharaoh(links)}\n".encode())
                     if item.sure is not None:
                         errors = errors.plus(count_errors(links, item.sure, item.possible))
-    if not free.pairs:
-        raise DataError("no pairs to score")
+        if not free.pairs:
+            raise DataError("no pairs to score")
     return {
         "pairs": free.pairs,
         "loss": surprise / tokens,
@@ -237,6 +248,8 @@ def _links(translator: Translator, item: Item) -> frozenset[Link]:
     """Where the model looks when it writes the true translation, as links between words between spaces."""
     names = translator.tokenizer
     source, target = [*names.encode(item.source), names.end], names.target.encode(item.target)
+    if not target:
+        return frozenset()
     return placed(translator.align(source, target).links, _spaces(names, source), _spaces(names.target, target))
 
 

@@ -5,11 +5,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from pydantic import Field
+
+from regard.config import Facts
+from regard.data.labeled import OnError
 from regard.data.lines import read_lines
-from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, read_pairs
-from regard.errors import DataError
+from regard.data.pairs import BadLine, BadLines, DataConfig, heldout_share, is_heldout, read_pairs
+from regard.errors import ConfigError, DataError
 from regard.metrics.alignment import Link, parse_pharaoh
-from regard.running.run_settings import RunSettings, held_out_of
+from regard.running.run_settings import RunSettings, held_out_of, settings_of, told
 from regard.text.tokenizer import by_spaces, split_words
 from regard.worlds.passages import passages
 
@@ -22,6 +26,20 @@ class Item:
     target: str
     sure: frozenset[Link] | None = None
     possible: frozenset[Link] = frozenset()
+
+
+class PairReading(Facts):
+    """How pairs to be scored are read."""
+
+    on_error: OnError = Field("skip", description="at a bad line: stop there, or skip it")
+    longest: int = Field(DataConfig().longest, ge=1, description="words a side; a line with more is bad")
+
+
+class _NoneLeftOut(BadLines):
+    """A line left out would shift all that follow against the lines of a file with alignments."""
+
+    def add(self, bad: BadLine) -> None:
+        raise DataError(f"{bad}; mend it: beside alignments no line is left out") from None
 
 
 @dataclass(frozen=True)
@@ -38,11 +56,20 @@ def data_of(folder: Path) -> str:
     return repr((run.data, run.settings["data"]))
 
 
-def test_set(folder: Path, paths: Sequence[Path], *, strict: bool, gold: Path | None, most: int | None) -> TestSet:
+def test_set(
+    folder: Path,
+    paths: Sequence[Path],
+    *,
+    strict: bool,
+    gold: Path | None,
+    most: int | None,
+    assignments: Sequence[str],
+) -> TestSet:
     if paths:
-        bad = BadLines()
-        # A line left out would shift all that follow against the lines of a file with alignments.
-        pairs = read_pairs(paths, on_error="stop" if strict else "skip", report=bad, longest=DataConfig().longest)
+        reading = _reading(folder, strict, assignments)
+        bad = _NoneLeftOut() if strict else BadLines()
+        on_error: OnError = "skip" if strict else reading.on_error
+        pairs = read_pairs(paths, on_error=on_error, report=bad, longest=reading.longest)
         items = _with_gold(pairs, gold) if gold else (Item(*pair) for pair in pairs)
         return TestSet(islice(items, most), bad)
     if gold:
@@ -52,6 +79,17 @@ def test_set(folder: Path, paths: Sequence[Path], *, strict: bool, gold: Path | 
     if run.data:
         return TestSet(islice((Item(*pair) for pair in _heldout(run.data, config)), most))
     return TestSet(islice(_of_the_world(config), most))
+
+
+def _reading(folder: Path, strict: bool, assignments: Sequence[str]) -> PairReading:
+    run = settings_of(folder)
+    config = DataConfig() if run is None else DataConfig.model_validate(run.settings["data"])
+    reading = told(PairReading(on_error="stop" if strict else "skip", longest=config.longest), assignments)
+    if strict and reading.on_error == "skip":
+        raise ConfigError(
+            "data.on_error=skip: beside --gold or --alignments no line is left out; leave it out, and mend bad lines"
+        )
+    return reading
 
 
 def _held_out_of(folder: Path) -> RunSettings:

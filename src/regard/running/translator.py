@@ -73,7 +73,7 @@ class Translator:
     """`run("a sentence").text`; `.model` is the nn.Module, `.tokenizer` its words.
 
     `strategy` is how it searches where the caller says nothing; `longest` the most tokens it writes for any text, where
-    the length of the text does not decide.
+    the length of the text does not decide. `closed` and `renormalized`: see generation.decode.Limits.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Translator:
         self.task = Translation(tokenizer)
         self.strategy = strategy or Greedy()
         self.longest = longest
-        self._closed, self._renormalized = closed, renormalized
+        self.closed, self.renormalized = closed, renormalized
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "Translator":
@@ -140,7 +140,7 @@ class Translator:
 
     def _limits(self, source: Tensor, numbers: list[int]) -> Limits:
         longest = self.task.longest(source) if self.longest is None else [self.longest] * len(source)
-        return Limits(longest, numbers=numbers, closed=self._closed, renormalized=self._renormalized)
+        return Limits(longest, numbers=numbers, closed=self.closed, renormalized=self.renormalized)
 
     @property
     def _device(self) -> torch.device:

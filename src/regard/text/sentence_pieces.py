@@ -17,6 +17,7 @@ from regard.text.tokenizer import END, PADDING, UNKNOWN, check_writable
 SPACE = "▁"
 SOURCE, TARGET = "source.spm", "target.spm"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+TRAINER, NORMALIZER = 2, 3  # fields behind the pieces; cut off between two pieces, a file would still be read
 LANGUAGE = re.compile(r">>[^<>\s]+<<")  # what many-to-many models are given first: ">>spa<< Good morning."
 
 
@@ -32,6 +33,8 @@ class SentencePieces:
             self._model.LoadFromSerializedProto(model)
         except (RuntimeError, ValueError) as error:
             raise FolderError("cannot be read as a SentencePiece model") from error
+        if not {TRAINER, NORMALIZER} <= _fields(model):
+            raise FolderError("is cut off: what a SentencePiece model has behind its pieces is missing")
         self.proto = model
         self.numbers = numbers
         self._pieces = {number: piece for piece, number in numbers.items()}
@@ -125,6 +128,28 @@ def _one(path: Path, numbers: dict[str, int], target: SentencePieces | None = No
         raise FolderError(f"{path} cannot be read: {error.strerror}; an OPUS-MT folder has it") from error
     except FolderError as error:
         raise FolderError(f"{path} {error}; copy it again") from error
+
+
+def _fields(proto: bytes) -> set[int]:
+    """The numbers of the fields of a protobuf message that are messages or texts, up to one of another kind."""
+    found, place = set(), 0
+    while place < len(proto):
+        key, place = _varint(proto, place)
+        if key & 7 != 2:
+            break
+        found.add(key >> 3)
+        size, place = _varint(proto, place)
+        place += size
+    return found
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number in bytes of seven bits, the lowest first, and the place behind it."""
+    value = shift = 0
+    while data[place] & 128:
+        value |= (data[place] & 127) << shift
+        place, shift = place + 1, shift + 7
+    return value | data[place] << shift, place + 1
 
 
 def _vocabulary(path: Path) -> dict[str, int]:
