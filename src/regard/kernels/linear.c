@@ -7,7 +7,7 @@
 #include "activations.h"
 #include <omp.h>
 
-#define CHUNK 512           // numbers of a row of W that are near at once
+#define CHUNK 256           // numbers of a row of W that are near at once
 #define STRIDE (CHUNK + 16) // their distance: no power of two
 #define EXACT 128           // products that are added up by themselves: rounding adds up less in short sums
 #define TURNED 64           // columns of x that are turned at once
