@@ -34,6 +34,9 @@ def test_train_leaves_a_model_folder_and_says_what_to_try(trained):
     card = (trained / "card.md").read_text()
     assert "exact_match" in card
     assert "seed 1" in card
+    assert f"`regard train translator -o {trained} training.steps=60 training.evaluate_every=15 " in card
+    vocabulary = json.loads((trained / "config.json").read_text())["model"]["vocabulary"]
+    assert f'"vocabulary": {vocabulary},' in card
 
 
 def test_training_again_finds_it_trained(here, trained, tiny):
@@ -77,6 +80,10 @@ def test_data_that_has_changed_is_neither_gone_on_with_nor_scored(here, tmp_path
     pairs.write_text(good)
     assert here("evaluate", folder, "--most", 2).returncode == 0
     assert here(*train, "training.steps=4").returncode == 0
+    pairs.unlink()
+    gone = last_line(here("evaluate", folder))
+    assert "pairs.tsv, which" in gone
+    assert f"is not there any more; name the test data: regard evaluate {folder} DATA" in gone
 
 
 def test_a_trained_model_outlives_a_mistake_about_its_data(here, tmp_path, tiny):

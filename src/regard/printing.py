@@ -85,7 +85,7 @@ def show_scores(scores: dict[str, Any]) -> None:
                 on = f"{row['on_thing']:.4f}  {row['times_chance']:.2f}× chance"
                 print(f"  layer {row['layer']} head {row['head']:<4}{on}")
         elif isinstance(value, float):
-            print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if name in deviation else ""))
+            print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if deviation.get(name) else ""))
         elif name in ("bad_lines", "left_out"):
             print("\n".join(value))
         elif name != "deviation":

@@ -12,6 +12,7 @@ from regard.generation import Greedy, Sample
 from regard.metrics.translation import tally
 from regard.running import scoring
 from regard.running.scoring import Item, score
+from regard.running.translator import Answer, Translated
 from regard.worlds.sentences import sentences
 
 
@@ -39,6 +40,12 @@ def test_a_test_set_in_pieces_scores_as_in_one(translator, items, monkeypatch):
     assert pieces["bleu"] == pytest.approx(whole["bleu"])
     assert pieces["loss"] == pytest.approx(whole["loss"])
     assert pieces["by_length"] == whole["by_length"]
+
+
+def test_translations_that_do_not_end_are_counted(translator, items, monkeypatch):
+    monkeypatch.setattr(translator, "longest", 1)
+    found = score(translator, iter(items), Greedy())
+    assert found["cut"].startswith("50 translations did not come to an end")
 
 
 def test_scores_are_those_of_the_parts(translator, items):
@@ -72,16 +79,16 @@ def test_a_model_that_is_always_right_has_no_gap(translator, items, monkeypatch)
 
     monkeypatch.setattr(type(model), "forward", lambda self, source, target: knows(source, target))
     monkeypatch.setattr(
-        type(translator), "run_all", lambda self, texts, strategy, first: [_Said(answers[text]) for text in texts]
+        type(translator), "run_all", lambda self, texts, strategy, first: [_said(answers[text]) for text in texts]
     )
     scores = score(translator, iter(items))
     assert (scores["exact_match"], scores["teacher_forced_accuracy"]) == (1.0, 1.0)
     assert (scores["bleu"], scores["gap"]) == (pytest.approx(100), pytest.approx(0))
+    assert "cut" not in scores
 
 
-class _Said:
-    def __init__(self, text):
-        self.text = text
+def _said(text):
+    return Answer("", [Translated(text, 0.0, 0.0, ended=True)])
 
 
 def test_alignments_in_pharaohs_format_and_gold(here, trained, pairs, tmp_path):

@@ -40,7 +40,9 @@ def train(
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[DATA]... [KEY=VALUE]...", help="Your files, then settings.")
     ] = None,
-    folder: Annotated[Path | None, typer.Option("--output", "-o", help="The run's folder.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The run's folder.", show_default="runs/RECIPE")
+    ] = None,
     start: Annotated[
         Path | None, typer.Option("--from", help="A model to begin from, as `regard run` takes it.")
     ] = None,

@@ -1,6 +1,7 @@
 """From a recipe to a trained model folder: settings, data, model, loop, card. Running it again goes on."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -124,7 +125,8 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
             last = replace(report, heldout=report.heldout or last.heldout)
             yield report
         if not last.stopped:
-            write_files(path, files(_card(recipe, run, given, model, last)))
+            command = _command(recipe, given, assignments, path)
+            write_files(path, files(_card(recipe, run, given, command, model, last)))
 
 
 def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
@@ -206,18 +208,24 @@ def _bound(config: TrainingConfig) -> str:
     return " or ".join(["training.steps", *given])
 
 
-def _card(recipe: Recipe, run: Run, given: Given, model: nn.Module, last: Report) -> str:
+def _command(recipe: Recipe, given: Given, assignments: Sequence[str], path: Path) -> str:
+    """What was typed, or would be, for this run."""
+    begun = [] if given.start is None else ["--from", str(given.start)]
+    words = ["regard", "train", recipe.name, *map(str, given.paths), *begun, "-o", str(path), *assignments]
+    return shlex.join(words)
+
+
+def _card(recipe: Recipe, run: Run, given: Given, command: str, model: nn.Module, last: Report) -> str:
     """What this model is, for whoever finds the folder."""
     parameters = sum(p.numel() for p in model.parameters())
     data = ", ".join(path.name for path in given.paths) or recipe.without_data
-    begun = "" if given.start is None else f" --from {given.start}"
+    settings = run.model_copy(update={"model": model.config})  # as the data made it: the vocabulary, the symbols
     scores = "\n".join(f"- {name}: {value:.4f}" for name, value in last.heldout.items())
     return (
         f"# {recipe.name}\n\n"
         f"A {kind_of(model.config)} of {parameters:,} parameters ({WEIGHTS}), trained with regard on {data}.\n\n"  # type: ignore[arg-type]
-        f"Command: `regard train {recipe.name} {' '.join(map(str, given.paths))}{begun}`, step {last.step}, "
-        f"seed {run.training.seed}.\n\n"
+        f"Command: `{command}`, step {last.step}, seed {run.training.seed}.\n\n"
         f"Held-out scores at the last evaluation:\n\n{scores}\n\n"
-        f"Settings:\n\n```json\n{json.dumps(run.model_dump(mode='json'), indent=2)}\n```\n\n"
+        f"Settings:\n\n```json\n{json.dumps(settings.model_dump(mode='json'), indent=2)}\n```\n\n"
         f"Python {sys.version.split()[0]}, torch {torch.__version__}.\n"
     )

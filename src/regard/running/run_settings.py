@@ -1,5 +1,6 @@
 """What a run wrote down of itself: the recipe, its data, its settings; and how files to be scored are read by them."""
 
+import glob
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,9 @@ def held_out_of(folder: Path, wanted: str = "the data to score it on") -> RunSet
     found = settings_of(folder)
     if found is None:
         raise DataError(f"{folder} has no {SETTINGS}, so nothing was held out from it; name {wanted}")
+    for path in found.data:
+        if not path.exists() and not glob.has_magic(str(path)):
+            raise DataError(f"{path}, which {folder} was trained on, is not there any more; name {wanted}")
     if changed := changed_since(found.data, found.contents):
         raise DataError(
             f"{changed[0]} has changed since {folder} was trained on it, so what was held out is not known any more; "

@@ -124,7 +124,8 @@ def mean_of(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
     means = {name: statistics.fmean(one[name] for one in several) for name in numbers}
     deviation = {name: statistics.stdev(one[name] for one in several) for name in numbers}
     alike = {name: value for name, value in several[0].items() if all(one.get(name) == value for one in several)}
-    mean = {"runs": len(several), **alike, **means, "deviation": deviation}
+    told = alike | means
+    mean = {"runs": len(several), **{name: told[name] for name in several[0] if name in told}, "deviation": deviation}
     for name in ("by_length", "by_head"):
         if name in several[0]:
             mean[name] = [mean_of(rows) for rows in zip(*(one[name] for one in several), strict=True)]
@@ -137,7 +138,7 @@ def score(
     """Scores with the true words before each word (teacher-forced) beside those on the model's own words."""
     free = Tally()
     buckets = {most: Tally() for most in (*BUCKETS, math.inf)}
-    surprise, right, right_alone, tokens, written, seconds = 0.0, 0, 0, 0, 0, 0.0
+    surprise, right, right_alone, tokens, written, cut, seconds = 0.0, 0, 0, 0, 0, 0, 0.0
     errors = ErrorCounts(0, 0, 0, 0)
     looks = bool(translator.model.alignment_taps)
     if alignments is not None and not looks:
@@ -150,6 +151,7 @@ def score(
             seconds += time.perf_counter() - begun
             for item, answer in zip(several, answers, strict=True):
                 free.add(answer.text, item.target)
+                cut += not answer.translations[0].ended
                 length = len(item.source.split())
                 buckets[next(most for most in buckets if length <= most)].add(answer.text, item.target)
             right_alone += _right(translator, [answer.text for answer in answers], several)
@@ -175,6 +177,7 @@ def score(
         "bleu": free.bleu.value,
         "chrf": free.chrf.value,
         "exact_match": free.exact_match,
+        **({"cut": f"{cut:,} translations did not come to an end within the longest allowed"} if cut else {}),
         "tokens_per_second": written / seconds,
         **({"alignment_error_rate": errors.rate} if errors.sure else {}),
         "bleu_signature": free.bleu.signature,
