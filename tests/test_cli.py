@@ -16,6 +16,8 @@ import pytest
 from regard import recipes
 from regard.recipes.run import Given, train_recipe
 
+NUMBERED = "".join(f"the number {n} is here\tel número {n} está aquí\n" for n in range(300))
+
 
 def last_line(done):
     return done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
@@ -63,13 +65,19 @@ def test_a_run_from_before_a_setting_was_there_had_its_default(here, trained, ti
     assert "was begun with data.joined=1, now it is 2" in here(*same, "data.joined=2").stderr
 
 
-def test_data_that_has_changed_is_neither_gone_on_with_nor_scored(here, tmp_path, tiny):
+@pytest.fixture
+def on_pairs(here, tmp_path, tiny):
+    """A file of pairs, the folder of a run on it, and the command that goes on there."""
     pairs, folder = tmp_path / "pairs.tsv", tmp_path / "run"
-    good = "".join(f"the number {n} is here\tel número {n} está aquí\n" for n in range(300))
-    pairs.write_text(good)
+    pairs.write_text(NUMBERED)
     train = ("train", "translator", pairs, "-o", folder, *tiny)
     assert here(*train, "training.steps=2").returncode == 0
-    pairs.write_text(good + "one more\tuno más\n")
+    return pairs, folder, train
+
+
+def test_data_that_has_changed_is_neither_gone_on_with_nor_scored(here, on_pairs):
+    pairs, folder, train = on_pairs
+    pairs.write_text(NUMBERED + "one more\tuno más\n")
     done = here(*train, "training.steps=4")
     assert done.returncode == 2
     assert f"pairs.tsv has changed since {folder} was begun with it; give it as it was" in last_line(done)
@@ -77,7 +85,7 @@ def test_data_that_has_changed_is_neither_gone_on_with_nor_scored(here, tmp_path
     assert done.returncode == 2
     assert "so what was held out is not known any more; name the test data: regard evaluate" in last_line(done)
     assert here("evaluate", folder, pairs, "--most", 2).returncode == 0
-    pairs.write_text(good)
+    pairs.write_text(NUMBERED)
     assert here("evaluate", folder, "--most", 2).returncode == 0
     assert here(*train, "training.steps=4").returncode == 0
     pairs.unlink()
@@ -86,19 +94,15 @@ def test_data_that_has_changed_is_neither_gone_on_with_nor_scored(here, tmp_path
     assert f"is not there any more; name the test data: regard evaluate {folder} DATA" in gone
 
 
-def test_a_trained_model_outlives_a_mistake_about_its_data(here, tmp_path, tiny):
-    pairs, folder = tmp_path / "pairs.tsv", tmp_path / "run"
-    good = "".join(f"the number {n} is here\tel número {n} está aquí\n" for n in range(300))
-    pairs.write_text(good)
-    train = ("train", "translator", pairs, "-o", folder, *tiny)
-    assert here(*train, "training.steps=2").returncode == 0
+def test_a_trained_model_outlives_a_mistake_about_its_data(here, on_pairs):
+    pairs, folder, train = on_pairs
     written = json.loads((folder / "run.json").read_text())
     del written["contents"]  # as in a run of before, which goes on with whatever the file holds now
     (folder / "run.json").write_text(json.dumps(written))
-    pairs.write_text(good + "no tab\n")
+    pairs.write_text(NUMBERED + "no tab\n")
     assert "pairs.tsv:301" in last_line(here(*train, "training.steps=4"))
     assert json.loads(here("info", folder, "--json").stdout)["verified"] is True
-    pairs.write_text(good + "one more\tuno más\n")
+    pairs.write_text(NUMBERED + "one more\tuno más\n")
     assert here("evaluate", folder, "--most", 2).returncode == 0
     assert here(*train, "training.steps=4").returncode == 0
 
@@ -265,8 +269,7 @@ def test_a_mistake_gets_one_line_and_exit_2(here, trained, tmp_path, monkeypatch
 
 def test_bad_lines_are_counted_shown_and_left_out_by_choice(command, tmp_path, tiny):
     file = tmp_path / "pairs.tsv"
-    good = "".join(f"the number {n} is here\tel número {n} está aquí\n" for n in range(300))
-    file.write_bytes(good.encode() + b"no tab\n\xff\xfe\tbad\n\tempty\n" + good.encode())
+    file.write_bytes(NUMBERED.encode() + b"no tab\n\xff\xfe\tbad\n\tempty\n" + NUMBERED.encode())
     stopped = command("train", "translator", file, "-o", tmp_path / "a", *tiny)
     assert stopped.returncode == 2
     assert "pairs.tsv:301: wrong columns" in last_line(stopped)

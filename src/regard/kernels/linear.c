@@ -146,11 +146,11 @@ static void write_back(const layer *p, long part, long begin, long words, long r
         transpose(sums + m, padded, out + m * width, width, rows, smaller(LANES, words - m));
 }
 
-// Rows `from` to `to` of a matrix will be wanted: the first of them are fetched.
-static void fetch_first(const layer *p, long part, long from, long to) {
+// The first of the rows `from` to `to` are fetched: they are wanted soon.
+static void fetch_first(const layer *p, long from, long to) {
     long rows = smaller(2 * ROWS, to - from), length = smaller(CHUNK, p->k);
     for (long i = 0; i < length; i += LINE)
-        for (long r = 0; r < rows; r++) __builtin_prefetch(p->weights[part] + (from + r) * p->k + i, 0, 2);
+        for (long r = 0; r < rows; r++) __builtin_prefetch(p->weights[0] + (from + r) * p->k + i, 0, 2);
 }
 
 // The words from `begin` on, which were turned, with rows `from` to `to` of one of the matrices.
@@ -185,7 +185,7 @@ static void multiply(const layer *p, long part, const float *turned, long begin,
 static void share_rows(const layer *p, float *all_turned, float *own_turned, float *near, float *sums) {
     long cores = omp_get_num_threads(), core = omp_get_thread_num(), every = (p->n + LAST - 1) / LAST;
     long from = every * core / cores * LAST, to = smaller(every * (core + 1) / cores * LAST, p->n);
-    fetch_first(p, 0, from, to); // memory works meanwhile
+    fetch_first(p, from, to); // memory works meanwhile
     float *turned = cores > FEW ? all_turned : own_turned;
     if (cores <= FEW) turn_all(p->x, p->words, p->k, turned);
     else {

@@ -7,11 +7,10 @@ from typing import Any
 import torch
 from pydantic import Field
 
-from regard.config import Facts
 from regard.data.columns import Columns
 from regard.data.conll import Tagged, read_tagged
 from regard.data.glue import GlueTask, task_of
-from regard.data.labeled import Labeled, OnError, read_labeled
+from regard.data.labeled import Labeled, read_labeled
 from regard.data.labeled_corpus import (
     GlueDataConfig,
     LabeledDataConfig,
@@ -28,32 +27,28 @@ from regard.errors import DataError
 from regard.metrics.classification import confusion
 from regard.metrics.tagging import tag_scores
 from regard.running.classifier import Classifier
-from regard.running.run_settings import RunSettings, held_out_of, settings_of, told
+from regard.running.run_settings import Reading, RunSettings, held_out_of, settings_of, told
 from regard.running.tagger import Tagger
 from regard.tasks.classification import score_logits
 
 WORST = 5  # errors shown
 
 
-class TableReading(Columns):
+class TableReading(Columns, Reading):
     """How tables to be scored are read."""
 
-    on_error: OnError = Field("skip", description="at a bad row: stop there, or skip it")
 
-
-class GlueReading(Facts):
+class GlueReading(Reading):
     """How a folder of GLUE to be scored is read."""
 
     task: str | None = Field(None, description="which one it is; none: as the folder is called")
-    on_error: OnError = Field("skip", description="at a bad row: stop there, or skip it")
 
 
-class TaggedReading(Facts):
+class TaggedReading(Reading):
     """How tagged sentences to be scored are read."""
 
     word: int | None = Field(None, ge=1, description="column of the word; none: the first (.conllu: the second)")
     column: int | None = Field(None, ge=1, description="column of the label; none: the last (.conllu: the fourth)")
-    on_error: OnError = Field("skip", description="at a bad sentence: stop there, or skip it")
 
 
 def score_labels(

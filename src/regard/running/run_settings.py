@@ -6,15 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import SerializeAsAny
+from pydantic import Field, SerializeAsAny
 
 from regard.checkpoint import SETTINGS
 from regard.config import Facts, override
 from regard.data.cache import changed_since
+from regard.data.labeled import OnError
 from regard.errors import DataError
 from regard.files import read_json
 
-Reading = TypeVar("Reading", bound=Facts)
+
+class Reading(Facts):
+    """How files to be scored are read; each kind of file adds what it needs."""
+
+    on_error: OnError = Field("skip", description="at a bad line or row: stop there, or skip it")
+
+
+Some = TypeVar("Some", bound=Reading)
 
 
 @dataclass(frozen=True)
@@ -54,9 +62,9 @@ def held_out_of(folder: Path, wanted: str = "the data to score it on") -> RunSet
 
 
 class _Told(Facts):
-    data: SerializeAsAny[Facts]
+    data: SerializeAsAny[Reading]
 
 
-def told(reading: Reading, assignments: Sequence[str]) -> Reading:
+def told(reading: Some, assignments: Sequence[str]) -> Some:
     """How files are read, with what the user says of it: data.label=stars."""
     return override(_Told(data=reading), assignments).data  # type: ignore[return-value]

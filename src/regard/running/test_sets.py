@@ -7,13 +7,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from regard.config import Facts
 from regard.data.labeled import OnError
 from regard.data.lines import read_lines
 from regard.data.pairs import BadLine, BadLines, DataConfig, heldout_share, is_heldout, read_pairs
 from regard.errors import ConfigError, DataError
 from regard.metrics.alignment import Link, parse_pharaoh
-from regard.running.run_settings import RunSettings, held_out_of, settings_of, told
+from regard.running.run_settings import Reading, RunSettings, held_out_of, settings_of, told
 from regard.text.tokenizer import by_spaces, split_words
 from regard.worlds.passages import passages
 
@@ -28,10 +27,9 @@ class Item:
     possible: frozenset[Link] = frozenset()
 
 
-class PairReading(Facts):
+class PairReading(Reading):
     """How pairs to be scored are read."""
 
-    on_error: OnError = Field("skip", description="at a bad line: stop there, or skip it")
     longest: int = Field(DataConfig().longest, ge=1, description="words a side; a line with more is bad")
 
 

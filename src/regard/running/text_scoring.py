@@ -11,16 +11,14 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from regard.config import Facts
 from regard.data.batches import IGNORED
 from regard.data.cutting import Piece
 from regard.data.documents import read_documents
-from regard.data.labeled import OnError
 from regard.data.pairs import BadLines
 from regard.data.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.errors import DataError
-from regard.running.run_settings import held_out_of, settings_of, told
+from regard.running.run_settings import Reading, held_out_of, settings_of, told
 from regard.running.writer import Writer
 from regard.tasks.language_modeling import surprise
 from regard.text.plain import TextTokenizer
@@ -30,11 +28,10 @@ LOGITS = 2**24  # numbers in memory at a time
 LONGEST = 2048  # tokens of a window, where the model sees more
 
 
-class TextReading(Facts):
+class TextReading(Reading):
     """How text to be scored is read."""
 
     field: str = Field("text", min_length=1, description="where a JSON line or a Parquet row has its text")
-    on_error: OnError = Field("skip", description="at a bad line or row: stop there, or skip it")
 
 
 def score_text(
