@@ -2,7 +2,7 @@
 #include "vectors.h"
 #include <math.h>
 
-// out = (s - mean) / √(variance + epsilon) · gain + bias for the sum s of two rows.
+// out = (s - mean) / √(variance + epsilon) · gain + bias for the sum s of two rows; gain and bias may be missing.
 void norm_of_sum(const float *one, const float *other, const float *gain, const float *bias, float *out, long rows,
                  long width, float epsilon, int threads) {
 #pragma omp parallel for num_threads(threads)
@@ -25,7 +25,9 @@ void norm_of_sum(const float *one, const float *other, const float *gain, const 
         float scale = 1 / sqrtf(sum_of(square) / width + epsilon);
         for (long i = 0; i < width; i += LANES) {
             vec normed = (load_some(to + i, width - i) - mean) * scale;
-            store_some(to + i, normed * load_some(gain + i, width - i) + load_some(bias + i, width - i), width - i);
+            if (gain) normed *= load_some(gain + i, width - i);
+            if (bias) normed += load_some(bias + i, width - i);
+            store_some(to + i, normed, width - i);
         }
     }
 }
