@@ -33,22 +33,22 @@ def main() -> None:
         for source, target in zip(*(tokenizer.encode_all(list(side)) for side in zip(*world, strict=True)), strict=True)
     ]
     source, target = (np.array([len(pair[side]) for pair in ids]) for side in (0, 1))
-    symbols = (tokenizer.begin, tokenizer.end, tokenizer.padding)
+    special_ids = (tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
 
     def in_buckets() -> Iterator[PairBatch]:
-        for batch in bucketed(source, target, budget=BUDGET, seed=0, epoch=0):
-            yield collate_padded(ids, batch, *symbols)
+        for batch in bucketed(source, target, max_tokens=BUDGET, seed=0, epoch=0):
+            yield collate_padded(ids, batch, *special_ids)
 
     def in_rows() -> Iterator[PairBatch]:
-        for rows in packed(source, target, budget=BUDGET, row=ROW, seed=0, epoch=0):
-            yield collate_packed(ids, rows, *symbols, ROW)
+        for rows in packed(source, target, max_tokens=BUDGET, row=ROW, seed=0, epoch=0):
+            yield collate_packed(ids, rows, *special_ids, ROW)
 
     def at_random() -> Iterator[PairBatch]:
         order, height = shuffled(len(ids), 0, 0, 0), BUDGET // 40
         for start in range(0, len(order), height):
-            yield collate_padded(ids, order[start : start + height], *symbols)
+            yield collate_padded(ids, order[start : start + height], *special_ids)
 
-    config = TransformerConfig(vocabulary=tokenizer.size, width=128, heads=4, layers=2, feed_forward=512, dropout=0.0)
+    config = TransformerConfig(vocab_size=tokenizer.size, width=128, heads=4, layers=2, feed_forward=512, dropout=0.0)
     speeds = measure(
         config, Translation(tokenizer), {"bucketed": in_buckets(), "packed": in_rows(), "random": at_random()}
     )

@@ -14,7 +14,6 @@ import numpy as np
 import transformers
 from transformers import (
     AutoTokenizer,
-    BertForSequenceClassification,
     DataCollatorWithPadding,
     Trainer,
     TrainingArguments,
@@ -24,7 +23,7 @@ import bench_encoding
 from regard import runtime
 from regard.data.batches import Position
 from regard.data.rows import RowData, Rows
-from regard.models.bert import BertClassifier, BertClassifierConfig
+from regard.models.bert import BertForSequenceClassification, BertForSequenceClassificationConfig
 from regard.recipes.fine_tuning import encoder_with, weights_of
 from regard.recipes.run import Given
 from regard.recipes.starting import start_weights
@@ -43,21 +42,21 @@ def texts() -> list[str]:
 def with_regard() -> Way:
     runtime.prepare()
     given = Given(start=bench_encoding.minilm())
-    config = encoder_with(BertClassifierConfig, given).model_copy(update={"labels": ("no", "yes")})
-    model = BertClassifier(config).train()
+    config = encoder_with(BertForSequenceClassificationConfig, given).model_copy(update={"labels": ("no", "yes")})
+    model = BertForSequenceClassification(config).train()
     start_weights(model, weights_of(given.model.model, config))
     encoded = given.model.tokenizer.encode_all(texts(), longest=LONGEST)
-    rows = Rows(encoded, np.arange(TEXTS) % 2, given.model.tokenizer.padding)
+    rows = Rows(encoded, np.arange(TEXTS) % 2, given.model.tokenizer.pad_id)
     task = Classification(RowData(rows, rows), config.labels, ("accuracy",))
     optimizers = make_optimizers(model, kind="adamw", weight_decay=0.01)
-    batches = task.training_batches(budget=ROWS * LONGEST, seed=1, start=Position(0, 0))
+    batches = task.training_batches(max_tokens=ROWS * LONGEST, seed=1, start=Position(0, 0))
 
     def way() -> float:
         pieces = 0
         for _ in range(STEPS):
             _, batch = next(batches)
             take_step(model, task, optimizers, [batch], 1e-5, 1.0)
-            pieces += int((batch.ids != config.symbols.padding).sum())
+            pieces += int((batch.ids != config.special_ids.pad_id).sum())
         return pieces
 
     return way

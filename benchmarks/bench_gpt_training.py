@@ -33,7 +33,7 @@ from regard.training.scaling import scale
 from side_by_side import Way, apart, report, speeds
 
 VOCABULARY, CONTEXT, ROWS, ROUNDS = 8192, 256, 16, 7
-CONFIG = GPTConfig(vocabulary=VOCABULARY, context=CONTEXT, width=384, heads=6, layers=6, dropout=0.0)
+CONFIG = GPTConfig(vocab_size=VOCABULARY, context=CONTEXT, width=384, heads=6, layers=6, dropout=0.0)
 
 
 class PlainBlock(nn.Module):
@@ -46,36 +46,36 @@ class PlainBlock(nn.Module):
         self.project, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.expand, self.contract = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-    def forward(self, words: Tensor) -> Tensor:
-        rows, length, width = words.shape
-        parts = self.project(self.norms[0](words)).split(width, dim=2)
+    def forward(self, hidden: Tensor) -> Tensor:
+        rows, length, width = hidden.shape
+        parts = self.project(self.norms[0](hidden)).split(width, dim=2)
         query, key, value = (part.view(rows, length, self.heads, -1).transpose(1, 2) for part in parts)
         found = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        words = words + self.output(found.transpose(1, 2).reshape(rows, length, width))
-        return words + self.contract(F.gelu(self.expand(self.norms[1](words))))
+        hidden = hidden + self.output(found.transpose(1, 2).reshape(rows, length, width))
+        return hidden + self.contract(F.gelu(self.expand(self.norms[1](hidden))))
 
 
 class PlainGPT(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
-        self.words = nn.Embedding(config.vocabulary, config.width)
+        self.hidden = nn.Embedding(config.vocab_size, config.width)
         self.places = nn.Embedding(config.context, config.width)
         self.blocks = nn.ModuleList(PlainBlock(config.width, config.heads) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
-        self.head = nn.Linear(config.width, config.vocabulary, bias=False)
-        self.head.weight = self.words.weight
+        self.head = nn.Linear(config.width, config.vocab_size, bias=False)
+        self.head.weight = self.hidden.weight
 
     def forward(self, ids: Tensor, targets: Tensor) -> Tensor:
-        words = self.words(ids) + self.places(torch.arange(ids.shape[1]))
+        hidden = self.hidden(ids) + self.places(torch.arange(ids.shape[1]))
         for block in self.blocks:
-            words = block(words)
-        return F.cross_entropy(self.head(self.norm(words)).flatten(0, 1), targets.flatten())
+            hidden = block(hidden)
+        return F.cross_entropy(self.head(self.norm(hidden)).flatten(0, 1), targets.flatten())
 
 
-def peer(model: nn.Module, loss_of: Callable[[Any, Tensor], Tensor], compiled: bool) -> Way:
+def peer(model: nn.Module, loss_of: Callable[[Any, Tensor], Tensor], compile: bool) -> Way:
     """A step as a peer's user writes it: fused AdamW, gradients clipped."""
     ids = window()
-    model = torch.compile(model.train()) if compiled else model.train()
+    model = torch.compile(model.train()) if compile else model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step() -> float:
@@ -88,7 +88,7 @@ def peer(model: nn.Module, loss_of: Callable[[Any, Tensor], Tensor], compiled: b
     return step
 
 
-def with_transformers(compiled: bool = False) -> Way:
+def with_transformers(compile: bool = False) -> Way:
     transformers.logging.set_verbosity_error()
     model = GPT2LMHeadModel(
         GPT2Config(
@@ -102,11 +102,11 @@ def with_transformers(compiled: bool = False) -> Way:
             attn_pdrop=0.0,
         )
     )
-    return peer(model, lambda model, ids: model(input_ids=ids[:, :-1], labels=ids[:, :-1]).loss, compiled)
+    return peer(model, lambda model, ids: model(input_ids=ids[:, :-1], labels=ids[:, :-1]).loss, compile)
 
 
-def with_plain(compiled: bool = False) -> Way:
-    return peer(PlainGPT(CONFIG), lambda model, ids: model(ids[:, :-1], ids[:, 1:].contiguous()), compiled)
+def with_plain(compile: bool = False) -> Way:
+    return peer(PlainGPT(CONFIG), lambda model, ids: model(ids[:, :-1], ids[:, 1:].contiguous()), compile)
 
 
 def window() -> Tensor:
@@ -114,7 +114,7 @@ def window() -> Tensor:
     return torch.randint(VOCABULARY, (ROWS, CONTEXT + 1))
 
 
-def with_regard(compiled: bool) -> tuple[Way, float]:
+def with_regard(compile: bool) -> tuple[Way, float]:
     """A step of ours, and its multiply-adds."""
     runtime.prepare()
     ids = window()
@@ -123,8 +123,8 @@ def with_regard(compiled: bool) -> tuple[Way, float]:
     flops = training_flops(model, [batch]) or 0
     optimizers = make_optimizers(model, kind="adamw", weight_decay=0.1)
     task = LanguageModeling(None)  # type: ignore[arg-type]  # only its loss is asked for
-    if compiled:
-        scale(model, compiled=True, recompute=False)
+    if compile:
+        scale(model, compile=True, activation_checkpointing=False)
 
     def step() -> float:
         take_step(model, task, optimizers, [batch], 1e-4, 1.0)  # type: ignore[arg-type]
@@ -134,15 +134,15 @@ def with_regard(compiled: bool) -> tuple[Way, float]:
 
 
 def main() -> None:
-    compiled = "--compiled" in sys.argv
-    ours, flops = with_regard(compiled)
+    compile = "--compiled" in sys.argv
+    ours, flops = with_regard(compile)
     ways = {
         "regard": ours,
-        "transformers GPT2LMHeadModel": apart(partial(with_transformers, compiled)),
-        "a plain loop": apart(partial(with_plain, compiled)),
+        "transformers GPT2LMHeadModel": apart(partial(with_transformers, compile)),
+        "a plain loop": apart(partial(with_plain, compile)),
     }
     found = speeds(ways, ROUNDS)
-    how = "compiled" if compiled else "eager"
+    how = "compiled" if compile else "eager"
     for name in list(found)[1:]:
         report(f"train a GPT, {how}", found["regard"], f"{name}, {how}", found[name], "tokens/s")
     limit = runtime.matrix_limit() / 1e9

@@ -37,14 +37,14 @@ def products() -> None:
     rows, width = 2304, 768
     matrices = [torch.randn(rows, width) for _ in range(16)]
     small, given = cycle([kernels.rounded(matrix) for matrix in matrices]), cycle(matrices)
-    for words in (16, 64, 256):
-        x = torch.randn(words, width)
-        work = 2.0 * words * rows * width
+    for hidden in (16, 64, 256):
+        x = torch.randn(hidden, width)
+        work = 2.0 * hidden * rows * width
         torchs = lambda x=x: F.linear(x, next(given))  # noqa: E731
-        compare(f"{words} words, float32", lambda x=x: kernels.linear(x, next(given)), torchs, work, "GFLOP/s")
+        compare(f"{hidden} words, float32", lambda x=x: kernels.linear(x, next(given)), torchs, work, "GFLOP/s")
         if kernels.int8_here():
             ours = lambda x=x: kernels.linear_int8(x, next(small))  # noqa: E731
-            compare(f"{words} words, int8 beside float32", ours, torchs, work, "GFLOP/s")
+            compare(f"{hidden} words, int8 beside float32", ours, torchs, work, "GFLOP/s")
 
 
 def texts() -> None:
@@ -63,13 +63,13 @@ def texts() -> None:
 
 
 def screening() -> None:
-    table, words = torch.randn(32_000, 512) / 512**0.5, F.layer_norm(torch.randn(64, 512), (512,))
+    table, hidden = torch.randn(32_000, 512) / 512**0.5, F.layer_norm(torch.randn(64, 512), (512,))
     near = kernels.rounded(table)
-    work = 2.0 * len(words) * table.numel()
+    work = 2.0 * len(hidden) * table.numel()
     compare(
         "the likeliest of 32,000 words",
-        lambda: kernels.likeliest(words, table, near),
-        lambda: F.linear(words, table).argmax(-1),
+        lambda: kernels.likeliest(hidden, table, near),
+        lambda: F.linear(hidden, table).argmax(-1),
         work,
         "GFLOP/s of all logits",
     )
@@ -92,12 +92,12 @@ def steps() -> None:
 
 
 def training() -> None:
-    words = torch.randn(4096, 1536)
-    size = 8.0 * words.numel()
+    hidden = torch.randn(4096, 1536)
+    size = 8.0 * hidden.numel()
     for name, plain in (("gelu", F.gelu), ("swish", F.silu)):
-        ours = lambda name=name: kernels.activate(words, name)  # noqa: E731
-        compare(name, ours, lambda plain=plain: plain(words), size, "GB/s")
-    compare("dropout", lambda: kernels.dropout(words, 0.1, (1, 2)), lambda: F.dropout(words, 0.1), size, "GB/s")
+        ours = lambda name=name: kernels.activate(hidden, name)  # noqa: E731
+        compare(name, ours, lambda plain=plain: plain(hidden), size, "GB/s")
+    compare("dropout", lambda: kernels.dropout(hidden, 0.1, (1, 2)), lambda: F.dropout(hidden, 0.1), size, "GB/s")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from regard import runtime
 from regard.data.batches import bucketed, collate_padded, shuffled
 from regard.data.pairs import BadLines, read_pairs
 from regard.huggingface import marian
-from regard.models.symbols import Symbols
+from regard.models.special_ids import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.tasks.translation import Translation
 from regard.text.tokenizer import Tokenizer
@@ -36,13 +36,13 @@ from side_by_side import Way, apart, report, speeds
 VOCABULARY, ROWS, BUDGET, ROUNDS, STEPS = 8000, 64, 4096, 9, 2
 END, PADDING = 0, VOCABULARY - 1
 CONFIG = TransformerConfig(
-    vocabulary=VOCABULARY,
+    vocab_size=VOCABULARY,
     width=256,
     heads=4,
     layers=3,
     feed_forward=1024,
     positions="halves",
-    symbols=Symbols(padding=PADDING, begin=PADDING, end=END),
+    special_ids=SpecialIds(pad_id=PADDING, bos_id=PADDING, eos_id=END),
 )
 SYMBOLS = (PADDING, END, PADDING)  # begin, end, padding
 
@@ -76,7 +76,9 @@ def with_regard(path: str | None) -> Way:
     model = Transformer(CONFIG).train()
     optimizers = make_optimizers(model, kind="adamw", weight_decay=0.01)
     task = Translation(Words())  # type: ignore[arg-type]
-    batches = (collate_padded(ids, rows, *SYMBOLS) for rows in bucketed(source, target, budget=BUDGET, seed=0, epoch=0))
+    batches = (
+        collate_padded(ids, rows, *SYMBOLS) for rows in bucketed(source, target, max_tokens=BUDGET, seed=0, epoch=0)
+    )
 
     def way() -> float:
         tokens = 0

@@ -27,17 +27,17 @@ from regard.files import write_folder
 from regard.generation import Beam, Greedy, generate
 from regard.generation.decode import Limits
 from regard.huggingface import marian
-from regard.models.symbols import Symbols
+from regard.models.special_ids import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
 from side_by_side import Way, apart, report, speeds
 
 VOCABULARY, SENTENCES, LENGTH, ROUNDS = 32_000, 64, 25, 5
 PADDING = VOCABULARY - 1
 CONFIG = TransformerConfig(
-    vocabulary=VOCABULARY,
+    vocab_size=VOCABULARY,
     positions="halves",
     activation="swish",
-    symbols=Symbols(padding=PADDING, begin=PADDING, end=0),
+    special_ids=SpecialIds(pad_id=PADDING, bos_id=PADDING, eos_id=0),
 )
 
 

@@ -22,11 +22,11 @@ TINY = [
     "model.heads=2",
     "model.layers=1",
     "model.feed_forward=64",
-    "model.vocabulary=400",
+    "model.vocab_size=400",
     "data.sentences=2000",
     "data.whole_words=100",
-    "data.heldout=40",
-    "training.batch_tokens=512",
+    "data.validation=40",
+    "training.max_tokens=512",
     "training.evaluate_on=20",
     "training.warmup=5",
 ]
@@ -103,7 +103,7 @@ TINY_TEXT = [
     "model.heads=2",
     "model.layers=1",
     "model.context=32",
-    "training.batch_tokens=512",
+    "training.max_tokens=512",
     "training.warmup=5",
     "training.evaluate_every=40",
 ]
@@ -127,7 +127,7 @@ def story(tmp_path_factory) -> Path:
 def novel(tmp_path_factory, command, story):
     """A folder that `regard train gpt FILE` made: byte-level BPE, a context of 32 tokens."""
     folder = tmp_path_factory.mktemp("runs") / "novel"
-    done = command("train", "gpt", story, "-o", folder, *TINY_TEXT, "model.vocabulary=300", "training.steps=120")
+    done = command("train", "gpt", story, "-o", folder, *TINY_TEXT, "model.vocab_size=300", "training.steps=120")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -153,7 +153,7 @@ def _seeded():
 
 # The same for models that read: small enough to train in a second.
 TINY_READER = ["model.width=32", "model.heads=2", "model.layers=1", "model.context=48", "training.warmup=2"]
-FEW_STORIES = ["model.vocabulary=300", "data.stories=100", "training.batch_tokens=512", "training.evaluate_every=100"]
+FEW_STORIES = ["model.vocab_size=300", "data.stories=100", "training.max_tokens=512", "training.evaluate_every=100"]
 GOOD, BAD = ("good", "fine", "lovely", "great"), ("bad", "poor", "awful", "dull")
 
 
@@ -234,7 +234,7 @@ def people(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def names(train_here, people):
     """A folder that `regard train tagger people.conll` made."""
-    return train_here("tagger", *TINY_READER, "model.vocabulary=300", "training.steps=40", data=[people])
+    return train_here("tagger", *TINY_READER, "model.vocab_size=300", "training.steps=40", data=[people])
 
 
 @pytest.fixture(scope="session")
@@ -252,18 +252,18 @@ def make_reader(story_pieces):
     from regard.models import MODELS
     from regard.running import RUNNERS
 
-    tasks = {"bert-pretraining": "masked", "bert-words": "masked", "bert-tagger": "tagging"}
+    tasks = {"bert-pretraining": "masked", "bert-masked-lm": "masked", "bert-token-classification": "tagging"}
 
     def make(kind, tokenizer=story_pieces, **facts):
         torch.manual_seed(2)
         config, model = MODELS[kind]
-        symbols = {name: getattr(tokenizer, name) for name in ("padding", "begin", "end", "mask")}
-        sizes = {"vocabulary": tokenizer.size, "context": 40, "width": 32, "heads": 2, "layers": 2}
-        built = model(config(**(sizes | {"symbols": symbols} | facts))).eval()
+        special_ids = {name: getattr(tokenizer, name) for name in ("pad_id", "bos_id", "eos_id", "mask_id")}
+        sizes = {"vocab_size": tokenizer.size, "context": 40, "width": 32, "heads": 2, "layers": 2}
+        built = model(config(**(sizes | {"special_ids": special_ids} | facts))).eval()
         with torch.no_grad():
             for name, weight in built.named_parameters():
                 if weight.dim() > 1:
-                    weight.normal_(std=1.0 if "embedding.words" in name else 0.3)
+                    weight.normal_(std=1.0 if "embedding.tokens" in name else 0.3)
                 else:
                     weight.normal_(mean=float("norm" in name and name.endswith("weight")), std=0.05)
         return RUNNERS[tasks.get(kind, "classification")](kind, built, tokenizer)

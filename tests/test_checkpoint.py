@@ -12,7 +12,7 @@ from regard.errors import FolderError
 from regard.files import write_folder
 from regard.models.transformer import Transformer, TransformerConfig
 
-TINY = TransformerConfig(vocabulary=300, width=16, heads=2, layers=1, feed_forward=16)
+TINY = TransformerConfig(vocab_size=300, width=16, heads=2, layers=1, feed_forward=16)
 
 
 @pytest.fixture
@@ -123,5 +123,5 @@ def test_a_loaded_folder_translates(trained, tmp_path):
     answer = translator.run("the boy eats bread", alignment=True)
     assert isinstance(answer.text, str)
     source = translator.task.encode(["the boy eats bread"])
-    logits = translator.model(source, torch.tensor([[translator.tokenizer.begin]]))
+    logits = translator.model(source, torch.tensor([[translator.tokenizer.bos_id]]))
     assert logits.shape == (1, 1, translator.tokenizer.size)

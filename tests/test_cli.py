@@ -37,8 +37,8 @@ def test_train_leaves_a_model_folder_and_says_what_to_try(trained):
     assert "exact_match" in card
     assert "seed 1" in card
     assert f"`regard train translator -o {trained} training.steps=60 training.evaluate_every=15 " in card
-    vocabulary = json.loads((trained / "config.json").read_text())["model"]["vocabulary"]
-    assert f'"vocabulary": {vocabulary},' in card
+    vocab_size = json.loads((trained / "config.json").read_text())["model"]["vocab_size"]
+    assert f'"vocab_size": {vocab_size},' in card
 
 
 def test_training_again_finds_it_trained(here, trained, tiny):
@@ -57,7 +57,7 @@ def test_a_run_from_before_a_setting_was_there_had_its_default(here, trained, ti
     folder = tmp_path / "older"
     shutil.copytree(trained, folder)
     written = json.loads((folder / "run.json").read_text())
-    del written["settings"]["data"]["joined"], written["settings"]["task"]["own_words"]
+    del written["settings"]["data"]["joined"], written["settings"]["task"]["scheduled_sampling"]
     (folder / "run.json").write_text(json.dumps(written))
     same = ("train", "translator", "-o", folder, "training.steps=60", "training.evaluate_every=15", *tiny)
     assert "is trained already" in here(*same).stderr
@@ -108,7 +108,7 @@ def test_a_trained_model_outlives_a_mistake_about_its_data(here, on_pairs):
 
 
 def test_a_trained_model_outlives_a_mistake_about_its_settings(here, story, tiny_text, tmp_path):
-    train = ("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300")
+    train = ("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocab_size=300")
     assert here(*train, "training.steps=2").returncode == 0
     done = here(*train, "training.steps=4", "training.epochs=1")
     assert "training.epochs: this task draws its batches without end" in last_line(done)
@@ -117,7 +117,7 @@ def test_a_trained_model_outlives_a_mistake_about_its_settings(here, story, tiny
 
 def test_a_trained_model_does_not_pass_for_one_trained_longer(train_here, story, tiny_text, tmp_path):
     """Left between the last step and the model's files: the old model's are still there."""
-    settings = [*tiny_text, "model.vocabulary=300"]
+    settings = [*tiny_text, "model.vocab_size=300"]
     folder = train_here("gpt", *settings, "training.steps=2", data=[story], folder=tmp_path / "run")
     old = (folder / "model.safetensors").read_bytes()
     more = train_recipe(recipes.find("gpt"), Given([story]), [*settings, "training.steps=3"], folder)
@@ -223,8 +223,8 @@ def test_recipes_lists_and_shows(here):
         (["train", "translator", "training.steps=0"], "training.steps: got '0', wanted greater than or equal to 1"),
         (["train", "translator", "model.heads=3"], "does not divide into model.heads=3"),
         (["train", "translator", "nowhere.tsv"], "nowhere.tsv"),
-        (["train", "translator", "model.target_vocabulary=500"], "one tokenizer serves both sides"),
-        (["train", "translator", "model.vocabulary=500"], "fewer data.whole_words"),
+        (["train", "translator", "model.target_vocab_size=500"], "one tokenizer serves both sides"),
+        (["train", "translator", "model.vocab_size=500"], "fewer data.whole_words"),
         (["train", "translator", "-o", "/dev/null/x"], "cannot write to /dev/null/x"),
         (["run", "nowhere", "hello"], "there is no folder or file nowhere"),
         (["run", "nowhere.gguf", "hello"], "there is no folder or file nowhere.gguf"),
@@ -294,14 +294,14 @@ def test_a_run_that_breaks_off_before_its_first_step_leaves_nothing(
         raise broken
 
     monkeypatch.setattr(f"regard.{place}", breaking)
-    done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300")
+    done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocab_size=300")
     assert done.returncode == code, done.stderr
     assert not (tmp_path / "run").exists()
 
 
 def test_a_run_that_left_the_road_keeps_its_metrics(here, story, tiny_text, tmp_path, monkeypatch):
     monkeypatch.setattr("regard.training.loop.take_step", lambda *arguments: (math.nan, math.nan))
-    done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300")
+    done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocab_size=300")
     assert "the fifth in a row; there was no checkpoint yet" in last_line(done)
     assert (tmp_path / "run" / "metrics.jsonl").read_text().count("skipped") == 5
 

@@ -39,7 +39,7 @@ def test_train_leaves_a_model_folder_and_a_card(novel):
 
 
 def test_what_to_try_fits_what_was_trained(here, novel, story, tiny_text, trained, tiny):
-    settings = [*tiny_text, "model.vocabulary=300", "training.steps=120"]
+    settings = [*tiny_text, "model.vocab_size=300", "training.steps=120"]
     done = here("train", "gpt", story, "-o", novel, *settings)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f'{novel}: trained. Try: regard run {novel} "Once upon a time"\n'
@@ -57,10 +57,10 @@ def test_utilization_is_written_down(novel, trained):
 
 def test_the_loss_falls_and_its_measures_are_the_same_in_other_units(novel):
     lines = [json.loads(line) for line in (novel / "metrics.jsonl").read_text().splitlines()]
-    heldout = [line for line in lines if "heldout_loss" in line]
-    assert heldout[-1]["heldout_loss"] < heldout[0]["heldout_loss"] < math.log(300)
-    for line in heldout:
-        assert line["heldout_perplexity"] == pytest.approx(math.exp(line["heldout_loss"]))
+    validation = [line for line in lines if "validation_loss" in line]
+    assert validation[-1]["validation_loss"] < validation[0]["validation_loss"] < math.log(300)
+    for line in validation:
+        assert line["validation_perplexity"] == pytest.approx(math.exp(line["validation_loss"]))
 
 
 def test_train_goes_on_from_a_model_that_is_there(here, novel, story, tmp_path):
@@ -69,7 +69,7 @@ def test_train_goes_on_from_a_model_that_is_there(here, novel, story, tmp_path):
     done = here("train", "gpt", story, "--from", novel, "-o", tmp_path / "on", *one)
     assert done.returncode == 0, done.stderr
     before = strict_json(here("evaluate", novel, "--json").stdout)["loss"]
-    assert strict_json(done.stdout)["heldout"]["loss"] == pytest.approx(before, rel=1e-3)
+    assert strict_json(done.stdout)["validation"]["loss"] == pytest.approx(before, rel=1e-3)
     assert (tmp_path / "on" / "tokenizer.json").read_bytes() == (novel / "tokenizer.json").read_bytes()
     done = here("train", "gpt", story, "--from", novel, "-o", tmp_path / "wider", "model.width=64")
     assert (done.returncode, "leave model.* settings" in last_line(done)) == (2, True)
@@ -85,7 +85,7 @@ def test_what_cannot_be_begun_from_is_said(here, novel, story, trained, tmp_path
 
 
 def test_several_seeds_give_mean_and_deviation(here, story, tiny_text, tmp_path):
-    settings = [*tiny_text, "model.vocabulary=300", "training.steps=3"]
+    settings = [*tiny_text, "model.vocab_size=300", "training.steps=3"]
     done = here("train", "gpt", story, "--seeds", 2, "-o", tmp_path / "two", "--json", *settings)
     assert done.returncode == 0, done.stderr
     found = strict_json(done.stdout)["scores"]
@@ -207,9 +207,9 @@ def test_run_lets_go_of_the_beginning_of_a_long_prompt(here, novel, story):
 def test_evaluate_gives_what_training_gave(here, novel):
     scores = json.loads(here("evaluate", novel, "--json").stdout)
     lines = [json.loads(line) for line in (novel / "metrics.jsonl").read_text().splitlines()]
-    heldout = [line for line in lines if "heldout_loss" in line][-1]
+    validation = [line for line in lines if "validation_loss" in line][-1]
     for name, close in (("loss", 1e-4), ("perplexity", 1e-4), ("bits_per_byte", 2e-3)):  # of a byte or two
-        assert scores[name] == pytest.approx(heldout[f"heldout_{name}"], rel=close)
+        assert scores[name] == pytest.approx(validation[f"validation_{name}"], rel=close)
 
 
 def plain_loss(writer, ids):
@@ -228,7 +228,7 @@ def test_evaluate_on_a_file_is_a_plain_sum_over_its_windows(here, novel, story, 
     text = story.read_text()[:6000]
     file = tmp_path / "some.txt"
     file.write_text(text)
-    ids = [*writer.tokenizer.encode(text), writer.tokenizer.end]
+    ids = [*writer.tokenizer.encode(text), writer.tokenizer.eos_id]
     assert len(ids) > 8 * writer.context  # more than one batch, and a rest
     scores = json.loads(here("evaluate", novel, file, "--json").stdout)
     total = plain_loss(writer, ids)
@@ -251,7 +251,7 @@ def test_documents_follow_one_another_with_the_end_between_them(novel):
     writer = regard.load(novel)
     texts = ["The old captain. " * 9, "A small boy", "Nobody " * 30]
     pieces = [Piece(texts[0][:40], last=False), Piece(texts[0][40:]), Piece(texts[1]), Piece(texts[2])]
-    encode, end = writer.tokenizer.encode, writer.tokenizer.end
+    encode, end = writer.tokenizer.encode, writer.tokenizer.eos_id
     ids = [*encode(texts[0][:40]), *encode(texts[0][40:]), end, *encode(texts[1]), end, *encode(texts[2]), end]
     scores = score_pieces(writer, iter(pieces))
     assert scores["tokens"] == len(ids) - 1
@@ -338,7 +338,7 @@ def test_check_cost_info_and_recipes(here, novel):
         (["train", "gpt", "binary.txt"], "binary.txt"),
         (["train", "gpt", "nowhere.txt"], "nowhere.txt"),
         (["train", "gpt", "short.txt"], "wanted more than the 128 of a window"),
-        (["train", "gpt", "{story}", "model.vocabulary=100"], "wanted at least 257"),
+        (["train", "gpt", "{story}", "model.vocab_size=100"], "wanted at least 257"),
         (["train", "gpt", "{story}", "data.tokenizer=nowhere.json"], "nowhere.json"),
         (["train", "gpt", "{story}", "training.schedule=wds"], "training.schedule"),
         (["train", "shakespeare-char"], "shakespeare-char needs data"),

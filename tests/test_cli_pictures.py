@@ -12,7 +12,7 @@ from regard.worlds.scenes import Scenes
 from tests.images.making import gradient, huge, saved
 
 TINY = ["model.side=32", "model.cell=16", "model.width=16", "model.heads=2", "model.feed_forward=16"]
-TINY += ["training.batch_tokens=400", "training.warmup=1", "training.steps=1", "training.evaluate_on=1"]
+TINY += ["training.max_tokens=400", "training.warmup=1", "training.steps=1", "training.evaluate_on=1"]
 BAD = {
     "empty.png": (b"", "is empty, wanted a PNG or JPEG picture"),
     "huge.png": (huge(), "is 50,000 × 50,000, at most 50,000,000 pixels wanted"),
@@ -26,7 +26,7 @@ def test_scenes_are_drawn_with_their_captions_boxes_and_questions(here, tmp_path
     told = [json.loads(line) for line in (tmp_path / "out" / "captions.jsonl").read_text().splitlines()]
     boxes = json.loads((tmp_path / "out" / "boxes.json").read_text())
     asked = [json.loads(line) for line in (tmp_path / "out" / "questions.jsonl").read_text().splitlines()]
-    world = Scenes(5, "heldout")
+    world = Scenes(5, "validation")
     for number in range(3):
         name, scene = f"scene-{number}.png", world[number]
         assert np.array_equal(np.asarray(Image.open(tmp_path / "out" / name)), scene.pixels())

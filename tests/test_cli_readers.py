@@ -200,7 +200,7 @@ def test_more_that_is_not_for_a_reader(here, sentiment, names):
 # ------------------------------------------------ train
 
 
-SMALL = ["training.steps=2", "model.vocabulary=100", "training.warmup=1"]
+SMALL = ["training.steps=2", "model.vocab_size=100", "training.warmup=1"]
 
 
 def test_train_shows_the_scores_of_what_was_held_out(here, reviews, reader, tmp_path):
@@ -211,7 +211,7 @@ def test_train_shows_the_scores_of_what_was_held_out(here, reviews, reader, tmp_
     found = strict_json(done.stdout)
     again = strict_json(here("evaluate", tmp_path / "a", "--json").stdout)
     assert found["scores"] == again
-    assert found["heldout"]["accuracy"] == pytest.approx(again["accuracy"])
+    assert found["validation"]["accuracy"] == pytest.approx(again["accuracy"])
     shown = here("train", "classifier", reviews, "--from", reader, "-o", tmp_path / "a", "training.steps=2")
     assert "wanted \\ found" in shown.stdout
     assert shown.stdout.endswith('"a text of yours"\n')
@@ -237,8 +237,8 @@ def test_every_task_of_glue_is_trained_and_scored(here, tiny_reader, tmp_path, n
     done = here("train", "glue", folder, "-o", tmp_path / "run", "--json", *tiny_reader, *SMALL)
     assert done.returncode == 0, done.stderr
     scores = strict_json(done.stdout)["scores"]
-    several = len(task.heldout) > 1
-    assert {f"{part}_{one}" if several else one for part in task.heldout for one in task.metrics} <= scores.keys()
+    several = len(task.validation) > 1
+    assert {f"{part}_{one}" if several else one for part in task.validation for one in task.metrics} <= scores.keys()
     assert regard.load(tmp_path / "run").labels == (task.labels or ())
     evaluated = here("evaluate", tmp_path / "run", folder, "--json")
     found = strict_json(evaluated.stdout)
@@ -277,7 +277,7 @@ def test_data_that_cannot_be_learned_from(here, table, reviews, people, tmp_path
     dev = table("x,good", "y,ugly", name="dev.csv")
     assert refused(train("classifier", reviews, f"data.dev={dev}"), "dev.csv:3 has the label 'ugly'")
     pairs = table(*(f"a {n},b,{'xy'[n % 2]}" for n in range(60)), header="text,second,label")
-    assert refused(train("classifier", pairs, "model.sentences=1"), "the data has pairs")
+    assert refused(train("classifier", pairs, "model.num_segments=1"), "the data has pairs")
     assert refused(train("classifier", reviews, 'model.labels=["a"]'), "model.labels=", "leave them out")
     assert refused(train("glue", reviews), "is no task of GLUE")
     assert refused(train("glue", tmp_path, "data.task=sst-2"), "has no train.tsv")
@@ -293,7 +293,7 @@ def test_what_cannot_be_begun_from(
     def begin(recipe, start, *given):
         return here("train", recipe, *given, "--from", start, "-o", tmp_path / "none", "training.steps=1")
 
-    novel = train_here("gpt", *tiny_text, "model.vocabulary=300", "training.steps=1", data=[story])
+    novel = train_here("gpt", *tiny_text, "model.vocab_size=300", "training.steps=1", data=[story])
     translator = train_here("translator", *tiny, "training.steps=1")
     for recipe, data in (("classifier", reviews), ("tagger", people)):
         assert refused(begin(recipe, novel, data), "is a gpt, wanted an encoder")
@@ -353,7 +353,7 @@ def test_a_classifier_that_was_broken_off_ends_as_if_it_had_not(train_here, revi
         "training.steps=10",
         "training.checkpoint_every=3",
         "training.evaluate_every=4",
-        "training.batch_tokens=256",
+        "training.max_tokens=256",
     ]
     whole = train_here("classifier", *settings, data=[reviews], start=reader)
     given = Given([reviews], reader)
@@ -368,7 +368,7 @@ def test_a_classifier_that_was_broken_off_ends_as_if_it_had_not(train_here, revi
 
 def test_more_steps_later_equal_more_steps_at_once(train_here, reviews, reader, tmp_path):
     """Where the rate does not look ahead: all steps at once, or some and then the rest."""
-    same = ["training.schedule=inverse_sqrt", "training.evaluate_every=2", "training.batch_tokens=256"]
+    same = ["training.schedule=inverse_sqrt", "training.evaluate_every=2", "training.max_tokens=256"]
     whole = train_here("classifier", *same, "training.steps=8", data=[reviews], start=reader)
     part = train_here("classifier", *same, "training.steps=4", data=[reviews], start=reader)
     assert not (part / "checkpoints" / "step-8").exists()

@@ -7,11 +7,11 @@ import pydantic
 import pytest
 from pydantic import Field, field_validator, model_validator
 
-from regard.config import Facts, override
+from regard.config import Config, override
 from regard.errors import ConfigError
 
 
-class Model(Facts):
+class Model(Config):
     layers: int = Field(6, ge=1, le=100)
     width: int = 512
     heads: int = 8
@@ -27,7 +27,7 @@ class Model(Facts):
         return self
 
 
-class Training(Facts):
+class Training(Config):
     steps: int = Field(1000, gt=0)
     rate: float = 1e-3
     compile: bool = False
@@ -43,7 +43,7 @@ class Training(Facts):
         return value
 
 
-class Run(Facts):
+class Run(Config):
     model: Model = Model()
     training: Training = Training()
     label: str = "x"

@@ -1,6 +1,6 @@
 """The model folder: what is in it, and how a model comes out of it again.
 
-    config.json             kind, config, task, versions
+    config.json             format, kind, config, task, versions
     model.safetensors       the weights
     tokenizer.json          the words
     tokenizer_config.json   of a language model: what begins and ends a text, the chat template
@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from torch import Tensor, nn
 
 import regard
+from regard import renamed
 from regard.errors import FolderError
 from regard.files import encode_json, read_json, verify
 from regard.models import MODELS
@@ -32,6 +33,7 @@ WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 CARD = "card.md"
+FORMAT = 2  # of config.json and run.json; 1 had other names (regard.renamed) and did not say so
 SETTINGS = "run.json"  # beside them, in the folder of a run: what it writes down of itself
 
 
@@ -54,6 +56,7 @@ def model_files(
 ) -> dict[str, bytes]:
     """The files of a model folder, those of its tokenizer as they are given; but for the manifest."""
     config = {
+        "format": FORMAT,
         "kind": kind,
         "model": model.config.model_dump(mode="json"),  # type: ignore[union-attr, operator]
         "task": dict(task),
@@ -77,7 +80,7 @@ def load(folder: Path) -> ModelFolder:
     for name in (CONFIG, WEIGHTS, TOKENIZER):
         if name not in manifest:
             raise FolderError(f"{folder}: the manifest does not list {name}; it is no model folder")
-    config = read_json(folder / CONFIG)
+    config = read_config(folder / CONFIG)
     kind = config.get("kind")
     if not isinstance(kind, str) or kind not in MODELS:
         raise FolderError(f"{folder / CONFIG}: kind is {kind!r}, wanted one of {', '.join(MODELS)}")
@@ -90,8 +93,31 @@ def load(folder: Path) -> ModelFolder:
         raise FolderError(f"{folder / CONFIG}: {where}: {problem['msg']}") from error
     with torch.device("meta"):
         model = architecture.model(facts)
-    assign_weights(model, read_tensors(folder / WEIGHTS), str(folder / WEIGHTS))
+    weights = read_tensors(folder / WEIGHTS)
+    assign_weights(model, renamed.weights(kind, weights) if config["format"] == 1 else weights, str(folder / WEIGHTS))
     return ModelFolder(folder, kind, _task(config, folder), model.eval())
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The config.json of a model folder in the names of today; its "format" says which names it had."""
+    config = read_json(path)
+    version = config.setdefault("format", 1)
+    if version not in (1, FORMAT):
+        raise FolderError(f"{path}: format is {version!r}, this version reads 1 and {FORMAT}; upgrade regard")
+    if version == 1:
+        kind = config.get("kind")
+        config["kind"] = renamed.KINDS.get(str(kind), kind)
+        if isinstance(config.get("model"), dict):
+            config["model"] = renamed.settings(config["model"], "model.")
+    return config
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The run.json of a run in the names of today."""
+    found = read_json(path)
+    if found.get("format", 1) == 1 and isinstance(found.get("settings"), dict):
+        found["settings"] = renamed.settings(found["settings"])
+    return found
 
 
 def _task(config: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -11,15 +11,16 @@ import pydantic
 from pydantic import BaseModel, ConfigDict
 
 from regard.errors import ConfigError
+from regard.renamed import KEYS
 
 
-class Facts(BaseModel):
+class Config(BaseModel):
     """The base of every config: frozen, and a key it does not know is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-F = TypeVar("F", bound=Facts)
+F = TypeVar("F", bound=Config)
 
 
 def whole_path(path: Path | None) -> Path | None:
@@ -48,33 +49,35 @@ def _parse(assignment: str) -> tuple[str, str]:
     return key.strip(), text.strip()
 
 
-def _find(config: Facts, key: str) -> tuple[Facts, str]:
+def _find(config: Config, key: str) -> tuple[Config, str]:
     """The section a key stands in, and its name there."""
     *parents, name = key.split(".")
     section: Any = config
     for parent in parents:
         section = getattr(section, parent, None) if parent in type(section).model_fields else None
-        if not isinstance(section, Facts):
+        if not isinstance(section, Config):
             raise _unknown(config, key)
     if name not in type(section).model_fields:
         raise _unknown(config, key)
-    if isinstance(inner := getattr(section, name), Facts):
+    if isinstance(inner := getattr(section, name), Config):
         keys = ", ".join(_keys(inner, f"{key}."))
         raise ConfigError(f"{key} is a section and takes no value; its keys are {keys}")
     return section, name
 
 
-def _keys(config: Facts, prefix: str = "") -> Iterator[str]:
+def _keys(config: Config, prefix: str = "") -> Iterator[str]:
     """Every dotted key that can be given a value."""
     for name in type(config).model_fields:
         value = getattr(config, name)
-        if isinstance(value, Facts):
+        if isinstance(value, Config):
             yield from _keys(value, f"{prefix}{name}.")
         else:
             yield prefix + name
 
 
-def _unknown(config: Facts, key: str) -> ConfigError:
+def _unknown(config: Config, key: str) -> ConfigError:
+    if (now := KEYS.get(key)) is not None and now in _keys(config):
+        return ConfigError(f"{key} is now {now}")
     keys = list(_keys(config))
     near = _nearest(keys, key)
     if near:
@@ -94,7 +97,7 @@ def _likeness(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one, other).ratio()
 
 
-def _annotation(section: Facts, name: str) -> Any:
+def _annotation(section: Config, name: str) -> Any:
     return type(section).model_fields[name].annotation
 
 
@@ -129,14 +132,14 @@ def _rebuild(section: F, changes: dict[str, Any], prefix: str) -> F:
     values = {name: getattr(section, name) for name in section.model_fields_set}
     for name, change in changes.items():
         inner = getattr(section, name)
-        values[name] = _rebuild(inner, change, f"{prefix}{name}.") if isinstance(inner, Facts) else change
+        values[name] = _rebuild(inner, change, f"{prefix}{name}.") if isinstance(inner, Config) else change
     try:
         return type(section).model_validate(values)
     except pydantic.ValidationError as error:
         raise ConfigError(_one_line(section, error, prefix)) from error
 
 
-def _one_line(section: Facts, error: pydantic.ValidationError, prefix: str) -> str:
+def _one_line(section: Config, error: pydantic.ValidationError, prefix: str) -> str:
     """The first mistake as "key: got, wanted, an example"; a validator's own words are left as they are."""
     first = error.errors()[0]
     key = prefix + str(first["loc"][0]) if first["loc"] else prefix.removesuffix(".")

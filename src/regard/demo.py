@@ -36,7 +36,7 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
         sys.stderr.write(f"stopped at step {last.step} and saved; `regard demo` goes on from there\n")
         raise KeyboardInterrupt
     translator = load(folder)
-    unseen = [LECTURE, *(pair.source for pair in islice(sentences(6, start=100, split="heldout"), 6))]
+    unseen = [LECTURE, *(pair.source for pair in islice(sentences(6, start=100, split="validation"), 6))]
     console.print("\n[bold]Sentences it never saw[/bold]")
     answers = translator.run_all(unseen, STRATEGY, alignment=True)
     for answer in answers:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from regard.inspection.neighbors import Neighbor
     from regard.running.costing import LayerCosts
     from regard.running.translator import Answer
-    from regard.running.writer import Continued, Token
+    from regard.running.writer import Generation, Token
 
 
 def note(line: str) -> None:
@@ -111,7 +111,7 @@ def show_worst(name: str, errors: list[dict[str, Any]]) -> None:
 
 
 def show_continued(
-    found: "Continued", likely: "list[list[Token]] | None", *, title: str = "", before: str = ""
+    found: "Generation", likely: "list[list[Token]] | None", *, title: str = "", before: str = ""
 ) -> None:
     """Every text written for a prompt, the best first, behind the prompt."""
     if title:
@@ -124,7 +124,7 @@ def show_continued(
             print(f"  {token.log_probability:8.3f}  {token.text}")
 
 
-def continued_as_dict(found: "Continued", likely: "list[list[Token]] | None") -> dict[str, Any]:
+def continued_as_dict(found: "Generation", likely: "list[list[Token]] | None") -> dict[str, Any]:
     texts = [
         {
             "text": text.text,

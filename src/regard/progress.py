@@ -32,9 +32,9 @@ def follow(reports: "Iterable[Report]") -> "Report":
             if report.loss is None:
                 continue
             bar.update(row, completed=report.step, total=report.steps, description=_line(report))
-            if report.heldout != evaluated and not console.is_terminal:
+            if report.validation != evaluated and not console.is_terminal:
                 sys.stderr.write(f"step {report.step:,} of {report.steps:,}: {_line(report)}\n")
-            evaluated = report.heldout
+            evaluated = report.validation
     assert last is not None
     return last
 
@@ -47,19 +47,19 @@ def _line(report: "Report") -> str:
     ]
     if report.utilization is not None:
         parts.insert(2, f"{report.utilization:.0%} of the matrix limit")
-    if "bits_per_byte" in report.heldout:
-        parts.append(f"held-out loss {report.heldout['loss']:.3f}")
+    if "bits_per_byte" in report.validation:
+        parts.append(f"held-out loss {report.validation['loss']:.3f}")
     for name, said in (
         ("masked_accuracy", "hidden words"),
         ("next_accuracy", "next sentences"),
         ("accuracy", "accuracy"),
     ):
-        if name in report.heldout:
-            parts.append(f"{said} {report.heldout[name]:.1%}")
-    if "exact_match" in report.heldout:
-        parts.append(f"held-out exact {report.heldout['exact_match']:.1%}")
-    if "bleu" in report.heldout:
-        parts.append(f"BLEU {report.heldout['bleu']:.1f}")
+        if name in report.validation:
+            parts.append(f"{said} {report.validation[name]:.1%}")
+    if "exact_match" in report.validation:
+        parts.append(f"held-out exact {report.validation['exact_match']:.1%}")
+    if "bleu" in report.validation:
+        parts.append(f"BLEU {report.validation['bleu']:.1f}")
     return " · ".join(parts)
 
 

@@ -10,15 +10,15 @@ import torch
 
 from regard.comparing.memory import SMALL, accuracy, study
 from regard.models import build
-from regard.recipes.road import RUNGS, rung
+from regard.recipes.road import SPECS, rung
 from regard.recipes.run import Given
 
 FEW = [
     "training.steps=4",
-    "training.batch_tokens=512",
+    "training.max_tokens=512",
     "training.evaluate_on=4",
     "data.sentences=300",
-    "data.heldout=30",
+    "data.validation=30",
     "data.joined=2",
 ]
 
@@ -30,19 +30,19 @@ def parameters(config):
 
 @pytest.mark.parametrize("place", [0, 1], ids=["world", "pairs"])
 def test_all_rungs_are_within_a_tenth_in_parameters(place):
-    sizes = [parameters((rung.on_world, rung.on_pairs)[place]) for rung in RUNGS.values()]
+    sizes = [parameters((rung.on_world, rung.on_pairs)[place]) for rung in SPECS.values()]
     assert max(sizes) <= 1.1 * min(sizes)
 
 
 def test_the_small_ones_are_too():
     sizes = [parameters(config) for config in SMALL.values()]
-    assert set(SMALL) == set(RUNGS)
+    assert set(SMALL) == set(SPECS)
     assert max(sizes) <= 1.1 * min(sizes)
 
 
 def test_all_rungs_share_everything_but_the_model():
     for paths in ([], [Path("pairs.tsv")]):
-        settings = [rung(name).settings(Given(paths)) for name in RUNGS]
+        settings = [rung(name).settings(Given(paths)) for name in SPECS]
         alike = {"optimizer": "adamw", "learning_rate": 1.0}
         assert len({repr((one.task, one.data, one.training.model_copy(update=alike))) for one in settings}) == 1
 
@@ -169,7 +169,7 @@ def test_accuracy_is_one_for_a_model_that_copies():
 
         def step(self, tokens, state):
             state.place += 1
-            return torch.nn.functional.one_hot(state.source[:, state.place], self.config.vocabulary).float(), state
+            return torch.nn.functional.one_hot(state.source[:, state.place], self.config.vocab_size).float(), state
 
     class State:
         def __init__(self, source):

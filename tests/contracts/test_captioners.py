@@ -67,7 +67,7 @@ def test_save_and_load_are_bit_equal(example, model, pixels, target, tmp_path):
 
 
 def test_logits_are_one_a_word_and_place(example, model, pixels, target):
-    assert model(pixels, target).shape == (*target.shape, example.config.vocabulary)
+    assert model(pixels, target).shape == (*target.shape, example.config.vocab_size)
 
 
 def test_padding_changes_nothing(model, pixels, target):
@@ -173,8 +173,8 @@ def test_a_look_is_the_same_pass_and_shows_what_the_taps_see(model, pixels, targ
     assert_close(logits, plain, atol=2e-5, rtol=1e-4)
     assert_close(weights, torch.cat([torch.cat(values, dim=2) for values in seen.values()], dim=1))
     (weights.square().sum() + 0 * logits.sum()).backward()
-    (places,) = [module for module in model.encoder.modules() if isinstance(module, LearnedPositions)]
-    assert places.table.grad.any()
+    (position_ids,) = [module for module in model.encoder.modules() if isinstance(module, LearnedPositions)]
+    assert position_ids.table.grad.any()
 
 
 def test_gradient_reaches_every_parameter(model, pixels, target):

@@ -37,35 +37,41 @@ def inputs(example) -> Input:
     for row, length in zip(ids, LENGTHS, strict=True):
         row[0], row[length - 1], row[length:] = 1, 2, 0
     second = (torch.arange(max(LENGTHS)) >= torch.tensor(LENGTHS)[:, None] // 2) & (ids != 0)
-    segments = second.long().clamp(max=example.config.sentences - 1)
+    segment_ids = second.long().clamp(max=example.config.num_segments - 1)
     regions = torch.randn(len(COUNTS), max(COUNTS), 10, generator=generator)
     boxes = torch.rand(len(COUNTS), max(COUNTS), 5, generator=generator) + 0.01
     for row, count in enumerate(COUNTS):
         boxes[row, count:] = 0  # the features of padding are anything
-    return ids, segments, regions, boxes
+    return ids, segment_ids, regions, boxes
 
 
 def said(model: nn.Module, inputs: Input) -> dict[str, Tensor]:
-    """All outputs by name: `words` (B, T, …), `regions` (B, R, …), others (B, …)."""
+    """All outputs by name: `hidden` or `tokens` (B, T, …), `regions` (B, R, …), others (B, …)."""
     found = model(*inputs)
     if isinstance(found, Tensor):
-        return {"regions" if "pointer" in type(model).__name__.lower() else "pair": found}
+        return {"regions" if "Grounding" in type(model).__name__ else "pair": found}
     return found._asdict()
 
 
 def real(name: str, inputs: Input) -> Tensor | slice:
     """The places of an output that are no padding."""
-    return {"words": inputs[0] != 0, "regions": inputs[3].any(-1)}.get(name, slice(None))
+    return {"hidden": inputs[0] != 0, "tokens": inputs[0] != 0, "regions": inputs[3].any(-1)}.get(name, slice(None))
 
 
 def assert_same(found: dict[str, Tensor], wanted: dict[str, Tensor], inputs: Input) -> None:
     """Equal at every word and region of the inputs, and for the pairs as a whole."""
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
-        places, other = real(name, inputs), found[name]
-        if isinstance(places, Tensor):
-            other, value = other[:, : places.shape[1]], value[:, : places.shape[1]]
-        assert_close(other[places], value[places], atol=2e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
+        position_ids, other = real(name, inputs), found[name]
+        if isinstance(position_ids, Tensor):
+            other, value = other[:, : position_ids.shape[1]], value[:, : position_ids.shape[1]]
+        assert_close(
+            other[position_ids],
+            value[position_ids],
+            atol=2e-5,
+            rtol=1e-4,
+            msg=lambda text, name=name: f"{name}: {text}",
+        )
 
 
 def least_change(found: dict[str, Tensor], wanted: dict[str, Tensor], inputs: Input) -> float:
@@ -73,9 +79,9 @@ def least_change(found: dict[str, Tensor], wanted: dict[str, Tensor], inputs: In
     changes = []
     for name, value in wanted.items():
         change = (found[name] - value).abs().nan_to_num(0.0)  # -inf - -inf: padding
-        places = real(name, inputs)
-        if isinstance(places, Tensor):
-            change = change.where(places.view(*places.shape, *[1] * (change.dim() - 2)), 0.0)
+        position_ids = real(name, inputs)
+        if isinstance(position_ids, Tensor):
+            change = change.where(position_ids.view(*position_ids.shape, *[1] * (change.dim() - 2)), 0.0)
         changes.append(change.flatten(1).amax(1).min().item() if change.dim() > 1 else change.min().item())
     return min(changes)
 
@@ -104,52 +110,57 @@ def test_save_and_load_are_bit_equal(example, model, inputs, tmp_path):
 
 
 def test_each_head_says_what_its_kind_says(example, model, inputs):
-    config, rows, words, regions = example.config, len(LENGTHS), max(LENGTHS), max(COUNTS)
+    config, rows, length, regions = example.config, len(LENGTHS), max(LENGTHS), max(COUNTS)
     kinds = config.seeing.classes or config.seeing.numbers
     shapes = {
         "vilbert": {
-            "words": (rows, words, config.text.width),
+            "hidden": (rows, length, config.text.width),
             "regions": (rows, regions, config.regions.width),
             "text": (rows, config.joint),
             "picture": (rows, config.joint),
         },
         "vilbert-pretraining": {
-            "words": (rows, words, config.vocabulary),
+            "tokens": (rows, length, config.vocab_size),
             "regions": (rows, regions, kinds),
             "fits": (rows,),
         },
-        "vilbert-answerer": {"pair": (rows, len(getattr(config, "labels", ())))},
-        "vilbert-pointer": {"regions": (rows, regions)},
-        "vilbert-matcher": {"pair": (rows,)},
+        "vilbert-question-answering": {"pair": (rows, len(getattr(config, "labels", ())))},
+        "vilbert-grounding": {"regions": (rows, regions)},
+        "vilbert-retrieval": {"pair": (rows,)},
     }
     assert {name: value.shape for name, value in said(model, inputs).items()} == shapes[example.kind]
 
 
 def test_padding_of_the_text_changes_nothing(model, inputs):
-    ids, segments, *picture = inputs
+    ids, segment_ids, *picture = inputs
     more = torch.zeros(len(ids), 5, dtype=torch.long)
-    wider = (torch.cat([ids, more], dim=1), torch.cat([segments, more], dim=1), *picture)
+    wider = (torch.cat([ids, more], dim=1), torch.cat([segment_ids, more], dim=1), *picture)
     assert_same(said(model, wider), said(model, inputs), inputs)
 
 
 def test_padding_of_the_regions_changes_nothing(model, inputs):
-    ids, segments, regions, boxes = inputs
+    ids, segment_ids, regions, boxes = inputs
     more = torch.full((len(ids), 4, regions.shape[2]), 7.0)
-    wider = (ids, segments, torch.cat([regions, more], dim=1), torch.cat([boxes, torch.zeros(len(ids), 4, 5)], dim=1))
+    wider = (
+        ids,
+        segment_ids,
+        torch.cat([regions, more], dim=1),
+        torch.cat([boxes, torch.zeros(len(ids), 4, 5)], dim=1),
+    )
     assert_same(said(model, wider), said(model, inputs), inputs)
 
 
 def test_what_padding_regions_show_changes_nothing(model, inputs):
-    ids, segments, regions, boxes = inputs
+    ids, segment_ids, regions, boxes = inputs
     other = torch.where(boxes.any(-1, keepdim=True), regions, -3.0)
-    assert_same(said(model, (ids, segments, other, boxes)), said(model, inputs), inputs)
+    assert_same(said(model, (ids, segment_ids, other, boxes)), said(model, inputs), inputs)
 
 
 def test_batched_equals_one_by_one(model, inputs):
     together = said(model, inputs)
     for row, (length, count) in enumerate(zip(LENGTHS, COUNTS, strict=True)):
-        ids, segments, regions, boxes = (one[row : row + 1] for one in inputs)
-        alone = (ids[:, :length], segments[:, :length], regions[:, :count], boxes[:, :count])
+        ids, segment_ids, regions, boxes = (one[row : row + 1] for one in inputs)
+        alone = (ids[:, :length], segment_ids[:, :length], regions[:, :count], boxes[:, :count])
         assert_same(said(model, alone), {name: value[row : row + 1] for name, value in together.items()}, alone)
 
 
@@ -159,27 +170,27 @@ def test_without_segments_all_is_the_first_sentence(model, inputs):
 
 
 def test_both_streams_matter_to_all_that_is_said(model, inputs):
-    ids, segments, regions, boxes = inputs
+    ids, segment_ids, regions, boxes = inputs
     wanted = said(model, inputs)
     other_words = torch.where((ids > 3), (ids + 7) % 30 + 4, ids)
     for changed in (
-        (other_words, segments, regions, boxes),
-        (ids, segments, regions.flip(2), boxes),
-        (ids, segments, regions, boxes.flip(2)),
+        (other_words, segment_ids, regions, boxes),
+        (ids, segment_ids, regions.flip(2), boxes),
+        (ids, segment_ids, regions, boxes.flip(2)),
     ):
         assert least_change(said(model, changed), wanted, inputs) > 1e-3
 
 
 def test_words_are_a_sequence_and_regions_a_set(model, inputs):
-    ids, segments, regions, boxes = (one[:1] for one in inputs)  # the first has no padding among its words
+    ids, segment_ids, regions, boxes = (one[:1] for one in inputs)  # the first has no padding among its words
     regions, boxes = regions[:, : COUNTS[0]], boxes[:, : COUNTS[0]]
-    plain = (ids, segments, regions, boxes)
+    plain = (ids, segment_ids, regions, boxes)
     wanted = said(model, plain)
-    words = ids.clone()
-    words[:, [1, 3]] = ids[:, [3, 1]]
-    assert least_change(said(model, (words, segments, regions, boxes)), wanted, plain) > 1e-4
+    length = ids.clone()
+    length[:, [1, 3]] = ids[:, [3, 1]]
+    assert least_change(said(model, (length, segment_ids, regions, boxes)), wanted, plain) > 1e-4
     order = [0, 2, 1]  # the first is the whole picture
-    found = said(model, (ids, segments, regions[:, order], boxes[:, order]))
+    found = said(model, (ids, segment_ids, regions[:, order], boxes[:, order]))
     assert_same(found, {name: one[:, order] if name == "regions" else one for name, one in wanted.items()}, plain)
 
 
@@ -197,12 +208,12 @@ def test_watched_equals_unwatched_and_every_tap_fires(model, inputs):
 
 
 def test_where_the_streams_meet_each_looks_at_the_other(model, inputs):
-    with watch(model, "*_look.attention.weights") as seen:
+    with watch(model, "*_co_attention.attention.weights") as seen:
         said(model, inputs)
-    config, rows, words, regions = model.config, len(LENGTHS), max(LENGTHS), max(COUNTS)
+    config, rows, length, regions = model.config, len(LENGTHS), max(LENGTHS), max(COUNTS)
     shapes = sorted(tuple(value.shape) for (value,) in seen.values())
-    wanted = [(rows, config.text.heads, words, regions), (rows, config.regions.heads, regions, words)]
-    assert shapes == sorted(wanted * config.meetings)
+    wanted = [(rows, config.text.heads, length, regions), (rows, config.regions.heads, regions, length)]
+    assert shapes == sorted(wanted * config.co_attention_layers)
 
 
 def test_gradient_reaches_every_parameter(model, inputs):
@@ -236,7 +247,7 @@ def loss_of(example, name: str, value: Tensor) -> Tensor:
         return mse_loss(value, torch.rand(value.shape, generator=generator) - 0.5)
     if value.dim() == 1:
         return binary_cross_entropy_with_logits(value, torch.tensor([1.0, 0.0, 0.0, 1.0]))
-    if example.kind == "vilbert-pointer":
+    if example.kind == "vilbert-grounding":
         return cross_entropy(value, torch.tensor([2, 4, 0, 1]))
     return cross_entropy(value, torch.randint(value.shape[-1], value.shape[:-1], generator=generator))
 
@@ -251,8 +262,8 @@ def test_overfits_one_batch(example, inputs):
     for _ in range(200):
         loss = torch.zeros(())
         for name, value in said(model, inputs).items():
-            places = slice(None) if example.kind == "vilbert-pointer" else real(name, inputs)
-            loss = loss + loss_of(example, name, value[places])
+            position_ids = slice(None) if example.kind == "vilbert-grounding" else real(name, inputs)
+            loss = loss + loss_of(example, name, value[position_ids])
         first = first or loss.item()
         if loss.item() < 0.1 * first:
             break
@@ -263,15 +274,15 @@ def test_overfits_one_batch(example, inputs):
 
 
 def test_what_is_no_picture_of_this_model_is_one_line(model, inputs):
-    ids, segments, regions, boxes = inputs
+    ids, segment_ids, regions, boxes = inputs
     with pytest.raises(InputError, match=r"^regions are \(4, 5, 9\), wanted \(4, R, 10\)"):
-        model(ids, segments, regions[..., :9], boxes)
+        model(ids, segment_ids, regions[..., :9], boxes)
     with pytest.raises(InputError, match=r"^regions are \(3, 5, 10\), wanted \(4, R, 10\)"):
-        model(ids, segments, regions[:3], boxes[:3])
+        model(ids, segment_ids, regions[:3], boxes[:3])
     with pytest.raises(InputError, match=r"^regions are \(4, 0, 10\), wanted .* one region at least"):
-        model(ids, segments, regions[:, :0], boxes[:, :0])
+        model(ids, segment_ids, regions[:, :0], boxes[:, :0])
     with pytest.raises(InputError, match=r"^boxes are \(4, 5, 4\), wanted \(4, 5, 5\)"):
-        model(ids, segments, regions, boxes[..., :4])
+        model(ids, segment_ids, regions, boxes[..., :4])
 
 
 def test_facts_that_do_not_go_together_are_one_line(example):
@@ -280,5 +291,5 @@ def test_facts_that_do_not_go_together_are_one_line(example):
         make(**PAIRS | {"text": {"width": 24, "heads": 5}})
     with pytest.raises(ConfigError, match=r"features=10 and model.seeing.patch=4: give one of them"):
         make(**PAIRS | {"seeing": {"features": 10, "patch": 4}})
-    with pytest.raises(ConfigError, match=r"model.symbols.mask=40, but there are only 40 ids"):
-        make(**PAIRS | {"symbols": {"padding": 0, "begin": 1, "end": 2, "mask": 40}})
+    with pytest.raises(ConfigError, match=r"model.special_ids.mask_id=40, but there are only 40 ids"):
+        make(**PAIRS | {"special_ids": {"pad_id": 0, "bos_id": 1, "eos_id": 2, "mask_id": 40}})

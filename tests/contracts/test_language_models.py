@@ -78,7 +78,7 @@ def test_save_and_load_are_bit_equal(example, model, ids, tmp_path):
 
 
 def test_logits_are_one_a_word_and_place(example, model, ids):
-    assert model(ids).shape == (*ids.shape, example.config.vocabulary)
+    assert model(ids).shape == (*ids.shape, example.config.vocab_size)
 
 
 def test_the_logits_are_what_was_read_times_the_table(example, model, ids):
@@ -105,15 +105,15 @@ def test_order_and_the_past_matter(model, ids):
 def test_blanks_before_a_text_change_nothing(model, ids):
     for blanks in (1, 5):
         anything = torch.randint(40, (len(ids), blanks))
-        segments = torch.cat([torch.zeros_like(anything), torch.ones_like(ids)], dim=1)
-        assert_close(model(torch.cat([anything, ids], dim=1), segments)[:, blanks:], model(ids))
+        segment_ids = torch.cat([torch.zeros_like(anything), torch.ones_like(ids)], dim=1)
+        assert_close(model(torch.cat([anything, ids], dim=1), segment_ids)[:, blanks:], model(ids))
 
 
 def test_blanks_have_finite_logits_and_gradients(model, ids):
-    segments = torch.ones_like(ids)
-    segments[:2, :4] = 0
-    segments[0] = 0  # a row may be blank from end to end
-    logits = model(ids, segments)
+    segment_ids = torch.ones_like(ids)
+    segment_ids[:2, :4] = 0
+    segment_ids[0] = 0  # a row may be blank from end to end
+    logits = model(ids, segment_ids)
     logits.square().mean().backward()
     assert logits.isfinite().all()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
@@ -121,8 +121,8 @@ def test_blanks_have_finite_logits_and_gradients(model, ids):
 
 def test_texts_packed_in_a_row_do_not_see_each_other(model, ids):
     one, other, blank = ids[:, :4], ids[:, 4:], torch.zeros(len(ids), 2, dtype=torch.long)
-    segments = torch.tensor([[1] * 4 + [2] * 5 + [0] * 2]).expand(len(ids), -1)
-    logits = model(torch.cat([one, other, blank], dim=1), segments)
+    segment_ids = torch.tensor([[1] * 4 + [2] * 5 + [0] * 2]).expand(len(ids), -1)
+    logits = model(torch.cat([one, other, blank], dim=1), segment_ids)
     assert_close(logits[:, :4], model(one))
     assert_close(logits[:, 4:9], model(other))
     assert (model(ids)[:, 4:] - model(other)).abs().amax(dim=2).min() > 1e-3  # unsegmented, they do
@@ -198,13 +198,13 @@ def test_watched_equals_unwatched_and_every_tap_fires(model, ids):
 
 
 def test_watched_weights_of_blanks_are_zero_and_no_text_looks_at_them(model, ids):
-    segments = torch.ones_like(ids)
-    segments[:2, :3] = 0
-    plain = model(ids, segments)
+    segment_ids = torch.ones_like(ids)
+    segment_ids[:2, :3] = 0
+    plain = model(ids, segment_ids)
     with watch(model, "*.weights") as seen:
-        assert_close(model(ids, segments), plain)
+        assert_close(model(ids, segment_ids), plain)
     for (weights,) in seen.values():
-        assert_close(weights.sum(-1), segments[:, None].expand(weights.shape[:-1]).float())
+        assert_close(weights.sum(-1), segment_ids[:, None].expand(weights.shape[:-1]).float())
         assert not weights[:2, ..., :3].any()
 
 
@@ -265,7 +265,7 @@ def test_greedy_writes_what_the_full_pass_finds_likeliest(model, prompts):
         text, wanted = [*prompt], []
         while len(wanted) < 8:
             token = model(torch.tensor([text]))[0, -1].argmax().item()
-            if token == model.config.symbols.end:
+            if token == model.config.special_ids.eos_id:
                 break
             text.append(token)
             wanted.append(token)
@@ -285,7 +285,7 @@ def test_a_log_probability_is_what_the_full_pass_says(model, prompts):
     for prompt, hypotheses in zip(prompts, generate(model, prompts, Beam(4, n_best=4), Limits([8] * 4)), strict=True):
         assert len({(*found.tokens, found.ended) for found in hypotheses}) == 4
         for found in hypotheses:
-            text = [*found.tokens, model.config.symbols.end] if found.ended else found.tokens
+            text = [*found.tokens, model.config.special_ids.eos_id] if found.ended else found.tokens
             logits = model(torch.tensor([[*prompt, *text[:-1]]]))[0, len(prompt) - 1 :]
             total = logits.log_softmax(-1).gather(1, torch.tensor(text)[:, None]).sum()
             assert found.log_probability == pytest.approx(total.item(), abs=1e-4)

@@ -75,7 +75,7 @@ def test_save_and_load_are_bit_equal(example, model, source, target, tmp_path):
 
 
 def test_logits_are_one_a_word_and_place(example, model, source, target):
-    assert model(source, target).shape == (*target.shape, example.config.vocabulary)
+    assert model(source, target).shape == (*target.shape, example.config.vocab_size)
 
 
 def test_padding_changes_nothing(model, source, target):

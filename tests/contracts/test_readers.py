@@ -35,17 +35,17 @@ def ids() -> Tensor:
 
 
 @pytest.fixture
-def segments(example, ids) -> Tensor:
+def segment_ids(example, ids) -> Tensor:
     """0 up to the first end, 1 behind it; where the model knows one sentence only, 0."""
     behind = (ids == 2).cumsum(dim=1) - (ids == 2).long()
-    return (behind * (ids != 0)).clamp(max=example.config.sentences - 1)
+    return (behind * (ids != 0)).clamp(max=example.config.num_segments - 1)
 
 
-def said(model: nn.Module, ids: Tensor, segments: Tensor | None = None) -> dict[str, Tensor]:
+def said(model: nn.Module, ids: Tensor, segment_ids: Tensor | None = None) -> dict[str, Tensor]:
     """All outputs by name: those of the words are (B, T, …), those of the row (B, …)."""
-    found = model(ids, segments)
+    found = model(ids, segment_ids)
     if isinstance(found, Tensor):
-        return {"words" if found.dim() == 3 else "row": found}
+        return {"tokens" if found.dim() == 3 else "row": found}
     return {name: value for name, value in found._asdict().items() if value is not None}
 
 
@@ -76,13 +76,13 @@ def test_same_seed_same_weights_other_seed_others(example):
     assert any(not torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
-def test_save_and_load_are_bit_equal(example, model, ids, segments, tmp_path):
+def test_save_and_load_are_bit_equal(example, model, ids, segment_ids, tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(encode_tensors(model.state_dict()))
     with torch.device("meta"):
         loaded = build(example.config)
     assign_weights(loaded, read_tensors(path), str(path))
-    found, wanted = said(loaded.eval(), ids, segments), said(model, ids, segments)
+    found, wanted = said(loaded.eval(), ids, segment_ids), said(model, ids, segment_ids)
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
     assert MODELS[example.kind].config.model_validate_json(example.config.model_dump_json()) == example.config
 
@@ -90,32 +90,32 @@ def test_save_and_load_are_bit_equal(example, model, ids, segments, tmp_path):
 def test_each_head_says_what_its_kind_says(example, model, ids):
     config, (rows, length) = example.config, ids.shape
     shapes = {
-        "bert": {"words": (rows, length, config.width)} | ({"whole": (rows, config.width)} if config.pooler else {}),
-        "bert-pretraining": {"words": (rows, length, config.vocabulary), "next": (rows, 2)},
-        "bert-words": {"words": (rows, length, config.vocabulary)},
-        "bert-classifier": {"row": (rows, len(getattr(config, "labels", ())) or 1)},
-        "bert-tagger": {"words": (rows, length, len(getattr(config, "labels", ())))},
+        "bert": {"hidden": (rows, length, config.width)} | ({"whole": (rows, config.width)} if config.pooler else {}),
+        "bert-pretraining": {"tokens": (rows, length, config.vocab_size), "next": (rows, 2)},
+        "bert-masked-lm": {"tokens": (rows, length, config.vocab_size)},
+        "bert-sequence-classification": {"row": (rows, len(getattr(config, "labels", ())) or 1)},
+        "bert-token-classification": {"tokens": (rows, length, len(getattr(config, "labels", ())))},
     }
     assert {name: value.shape for name, value in said(model, ids).items()} == shapes[example.kind]
 
 
-def test_padding_changes_nothing(model, ids, segments):
+def test_padding_changes_nothing(model, ids, segment_ids):
     more = torch.zeros(len(ids), 5, dtype=torch.long)
-    wider = said(model, torch.cat([ids, more], dim=1), torch.cat([segments, more], dim=1))
-    assert_same(wider, said(model, ids, segments), ids)
+    wider = said(model, torch.cat([ids, more], dim=1), torch.cat([segment_ids, more], dim=1))
+    assert_same(wider, said(model, ids, segment_ids), ids)
 
 
-def test_which_sentence_padding_is_said_to_belong_to_changes_nothing(example, model, ids, segments):
-    other = torch.where(ids == 0, example.config.sentences - 1, segments)
-    assert_same(said(model, ids, other), said(model, ids, segments), ids)
+def test_which_sentence_padding_is_said_to_belong_to_changes_nothing(example, model, ids, segment_ids):
+    other = torch.where(ids == 0, example.config.num_segments - 1, segment_ids)
+    assert_same(said(model, ids, other), said(model, ids, segment_ids), ids)
 
 
-def test_batched_equals_one_by_one(model, ids, segments):
-    together = said(model, ids, segments)
+def test_batched_equals_one_by_one(model, ids, segment_ids):
+    together = said(model, ids, segment_ids)
     for row, length in enumerate(LENGTHS):
         alone = ids[row : row + 1, :length]
         wanted = {name: value[row : row + 1] for name, value in together.items()}
-        assert_same(said(model, alone, segments[row : row + 1, :length]), wanted, alone)
+        assert_same(said(model, alone, segment_ids[row : row + 1, :length]), wanted, alone)
 
 
 def test_without_segments_all_is_the_first_sentence(model, ids):
@@ -123,7 +123,7 @@ def test_without_segments_all_is_the_first_sentence(model, ids):
 
 
 def test_sentences_are_told_apart(example, model, ids):
-    for other in range(1, example.config.sentences):
+    for other in range(1, example.config.num_segments):
         assert least_change(said(model, ids, torch.full_like(ids, other)), said(model, ids)) > 1e-3
 
 
@@ -142,10 +142,10 @@ def test_order_matters(model, ids):
     assert least_change(said(model, rows), said(model, ids[:1])) > 1e-4
 
 
-def test_watched_equals_unwatched_and_every_tap_fires(model, ids, segments):
-    plain = said(model, ids, segments)
+def test_watched_equals_unwatched_and_every_tap_fires(model, ids, segment_ids):
+    plain = said(model, ids, segment_ids)
     with watch(model, "*") as seen:
-        assert_same(said(model, ids, segments), plain, ids)
+        assert_same(said(model, ids, segment_ids), plain, ids)
     assert set(seen) == set(taps(model))
     for path, (value,) in seen.items():
         if path.endswith("weights"):
@@ -154,9 +154,9 @@ def test_watched_equals_unwatched_and_every_tap_fires(model, ids, segments):
             assert value.masked_select((ids != 0)[:, None, None]).all(), f"{path} does not look at every word"
 
 
-def test_gradient_reaches_every_parameter(model, ids, segments):
-    """(The pooler of a plain `bert` lies behind `whole` alone: who learns from `words` only does not move it.)"""
-    sum(value.square().mean() for value in said(model, ids, segments).values()).backward()
+def test_gradient_reaches_every_parameter(model, ids, segment_ids):
+    """(The pooler of a plain `bert` lies behind `whole` alone: who learns from `hidden` only does not move it.)"""
+    sum(value.square().mean() for value in said(model, ids, segment_ids).values()).backward()
     silent = [
         name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()
     ]
@@ -186,16 +186,16 @@ def answers(example, outputs: dict[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def test_overfits_one_batch(example, ids, segments):
+def test_overfits_one_batch(example, ids, segment_ids):
     model = example.model().train()
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    wanted = answers(example, said(model, ids, segments))
+    wanted = answers(example, said(model, ids, segment_ids))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(150):
         loss = torch.zeros(())
-        for name, value in said(model, ids, segments).items():
+        for name, value in said(model, ids, segment_ids).items():
             real = ids != 0 if value.dim() == 3 else slice(None)
             numbers = wanted[name].is_floating_point()
             loss = loss + (mse_loss if numbers else cross_entropy)(value[real], wanted[name][real])

@@ -25,7 +25,7 @@ def write_glue(folder: Path, task: str, rows: int = 40, seed: int = 0) -> Path:
     chance = random.Random(f"{seed} {found.name}")
     if found.training:
         _write(folder / found.training[0], found, _examples(found, rows, chance), "training")
-    for part, files in found.heldout.items():
+    for part, files in found.validation.items():
         _write(folder / files[0], found, _examples(found, max(2, rows // 2), chance), part)
     for part, unlabeled in found.unlabeled.items():
         _write(folder / unlabeled.files[0], found, _examples(found, max(2, rows // 2), chance), part)

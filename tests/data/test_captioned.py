@@ -19,7 +19,7 @@ from regard.data.pairs import BadLines
 from regard.data.prepared import PreparedPictures
 from regard.errors import DataError
 
-CLOSING = Closing(begin=1, end=2, padding=0)
+CLOSING = Closing(bos_id=1, eos_id=2, pad_id=0)
 
 
 def part(count: int, captions: int) -> CaptionedPart:
@@ -36,8 +36,8 @@ def data():
 
 
 def epoch(data, number, seed=1):
-    batches = data.training_batches(budget=40, seed=seed, start=Position(number, 0))
-    return list(islice(batches, data.batches_an_epoch(budget=40, seed=seed)))
+    batches = data.training_batches(max_tokens=40, seed=seed, start=Position(number, 0))
+    return list(islice(batches, data.batches_an_epoch(max_tokens=40, seed=seed)))
 
 
 def said(batch):
@@ -73,17 +73,17 @@ def test_a_batch_is_within_the_budget_of_cells_and_words(data):
 def test_a_run_goes_on_in_the_middle(data):
     whole = epoch(data, 0)
     position, _ = whole[1]
-    _, following = next(data.training_batches(budget=40, seed=1, start=position))
+    _, following = next(data.training_batches(max_tokens=40, seed=1, start=position))
     assert said(following) == said(whole[2][1])
 
 
 def test_each_picture_kept_out_comes_once_with_its_first_caption(data):
-    batches = list(data.heldout_batches(budget=40))
+    batches = list(data.validation_batches(max_tokens=40))
     assert sorted(caption for batch in batches for caption in said(batch)) == [
         (10 * n + 3,) * (n + 1) for n in range(5)
     ]
     assert all(len(references) == 2 for batch in batches for references in batch.references)
-    first = [caption for batch in data.heldout_batches(budget=40, most=2) for caption in said(batch)]
+    first = [caption for batch in data.validation_batches(max_tokens=40, most=2) for caption in said(batch)]
     assert sorted(first) == [(3,), (13, 13)]
 
 
@@ -107,8 +107,8 @@ def captions_of(tmp_path, lengths):
 def test_long_captions_are_left_out_and_counted(tmp_path):
     report = BadLines()
     paths = captions_of(tmp_path, [3] * 30 + [9, 5])
-    training, heldout = captioned_split(paths, CaptionDataConfig(longest=5), report)
-    assert sorted(one.name for one in training + heldout) == sorted([f"{n}.png" for n in range(30)] + ["31.png"])
+    training, validation = captioned_split(paths, CaptionDataConfig(longest=5), report)
+    assert sorted(one.name for one in training + validation) == sorted([f"{n}.png" for n in range(30)] + ["31.png"])
     assert report.by_reason == {"long caption": 1}
     assert str(report.first[0]) == f"{tmp_path}/30.png: long caption: more than 5 words; raise data.longest"
     with pytest.raises(DataError, match="no caption has 2 words or less"):

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regard.data import captions
-from regard.data.captions import Captioned, read_captions, split_heldout
-from regard.data.pairs import BadLines, is_heldout
+from regard.data.captions import Captioned, read_captions, split_validation
+from regard.data.pairs import BadLines, is_validation
 from regard.errors import DataError
 
 CAPTIONS = {"b.jpg": ("A dog , running .", "One dog"), "a.png": ('A sign says "stop"',), "sub/c.JPEG": ("Ein Mädchen",)}
@@ -213,21 +213,21 @@ def captioned(count: int) -> list[Captioned]:
 
 def test_a_picture_is_held_out_by_its_name_with_all_its_captions():
     everything = captioned(1000)
-    training, heldout = split_heldout(everything, 50)
-    assert 25 < len(heldout) < 80
-    assert sorted(training + heldout, key=everything.index) == everything
-    assert all(is_heldout(one.name, 0.05) for one in heldout)
-    assert split_heldout(everything[::-1], 50) == (training[::-1], heldout[::-1])
+    training, validation = split_validation(everything, 50)
+    assert 25 < len(validation) < 80
+    assert sorted(training + validation, key=everything.index) == everything
+    assert all(is_validation(one.name, 0.05) for one in validation)
+    assert split_validation(everything[::-1], 50) == (training[::-1], validation[::-1])
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 8, 20])
 def test_of_few_pictures_some_are_held_out_too(count):
-    training, heldout = split_heldout(captioned(count), 2000)
+    training, validation = split_validation(captioned(count), 2000)
     assert training
-    assert heldout
+    assert validation
 
 
 def test_one_picture_is_too_few():
     for few in (captioned(1), []):
         with pytest.raises(DataError, match="too few"):
-            split_heldout(few, 10)
+            split_validation(few, 10)

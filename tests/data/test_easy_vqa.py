@@ -40,18 +40,18 @@ def read(folder: Path, on_error: str = "stop", report: BadLines | None = None):
 
 def test_the_package_is_read_as_it_is(package):
     found = read(package)
-    assert (len(found.training), len(found.heldout), len(found.answers)) == (38_575, 9_673, 13)
+    assert (len(found.training), len(found.validation), len(found.answers)) == (38_575, 9_673, 13)
     assert found.training[0].text == "what is the blue shape?"
     assert found.training[0].answer == "rectangle"
     assert found.training[0].picture == package / "train" / "images" / "0.png"
-    assert len({one.picture for one in found.heldout}) == 1000
+    assert len({one.picture for one in found.validation}) == 1000
 
 
 def test_a_folder_is_its_questions_and_its_answers(folder):
     found = read(folder)
     assert found.answers == ("circle", "yes", "no")
     assert found.training[1] == Asked("is it red?", "no", folder / "train" / "images" / "1.png")
-    assert [one.text for one in found.heldout] == ["is it?"]
+    assert [one.text for one in found.validation] == ["is it?"]
 
 
 BAD = [

@@ -82,7 +82,7 @@ def test_the_scores_a_task_demands():
         "ax": ("matthews",),
     }
     assert {key: task.metrics for key, task in GLUE.items()} == wanted
-    assert list(GLUE["mnli"].heldout) == ["matched", "mismatched"]
+    assert list(GLUE["mnli"].validation) == ["matched", "mismatched"]
     assert all(GLUE[key].labels[1] == "1" for key in ("mrpc", "qqp", "cola"))
 
 

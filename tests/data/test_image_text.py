@@ -14,7 +14,7 @@ from regard.data.regions import UNKNOWN, PictureRegions, Regions, geometry
 from regard.errors import DataError
 
 SIZE = 60
-TABLE = PieceTable(padding=0, unknown=1, begin=2, end=3, mask=4, going_on=np.zeros(SIZE, bool))
+TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, going_on=np.zeros(SIZE, bool))
 PICTURES = 300
 
 
@@ -43,7 +43,7 @@ def data(config: PairingConfig | None = None, **told) -> ImageTextData:
 
 
 def some(lesson: ImageTextData, count: int = 12, seed: int = 1, start: Position | None = None) -> list:
-    found = lesson.training_batches(budget=200, seed=seed, start=start or Position(0, 0))
+    found = lesson.training_batches(max_tokens=200, seed=seed, start=start or Position(0, 0))
     return list(islice(found, count))
 
 
@@ -138,7 +138,7 @@ def test_nothing_is_hidden_where_a_pair_is_judged():
         hidden = hidden.view(batch.ids.shape)
         assert not hidden[judged].any()
         assert hidden[~judged].any(1).all()  # of each at least one
-        assert not (batch.ids[judged] == TABLE.mask).any()
+        assert not (batch.ids[judged] == TABLE.mask_id).any()
         blank = (batch.regions == 0).all(-1) & batch.boxes.any(-1)
         assert not blank[judged].any()
         asked += len(batch.region_places)
@@ -173,22 +173,22 @@ def test_targets_are_the_true_words():
         ids[batch.places] = batch.targets
         for row in ids.view(batch.ids.shape).tolist():
             inside = [word for word in row if word]
-            assert inside[0] == TABLE.begin
-            assert inside[-1] == TABLE.end
+            assert inside[0] == TABLE.bos_id
+            assert inside[-1] == TABLE.eos_id
             assert tuple(inside[1:-1]) in texts
 
 
 def test_a_long_text_loses_its_end():
     told = PicturesWithTexts(regions(4), [[[5 + p] * 40] for p in range(4)])
     lesson = ImageTextData(told, told, TABLE, PairingConfig(), context=16)
-    for batch in lesson.heldout_batches(budget=1000):
+    for batch in lesson.validation_batches(max_tokens=1000):
         assert batch.ids.shape[1] == 16
-        assert (batch.ids[:, -1] == TABLE.end).all()
+        assert (batch.ids[:, -1] == TABLE.eos_id).all()
 
 
 def test_what_is_kept_out_is_always_asked_alike():
-    one, same = (list(data().heldout_batches(budget=200)) for _ in range(2))
+    one, same = (list(data().validation_batches(max_tokens=200)) for _ in range(2))
     assert sum(batch.tokens for batch in one) == 40
     for mine, yours in zip(one, same, strict=True):
         assert all(torch.equal(value, tensors(yours)[name]) for name, value in tensors(mine).items())
-    assert sum(batch.tokens for batch in data().heldout_batches(budget=200, most=7)) == 7
+    assert sum(batch.tokens for batch in data().validation_batches(max_tokens=200, most=7)) == 7

@@ -61,12 +61,12 @@ def test_a_label_nobody_knows_is_named_with_its_row():
 
 def test_a_row_of_what_is_held_out_is_named_by_its_line(table):
     first, second = table(numbered("ab")), table(['"in two\nlines",a', *numbered("ab")], "more.csv")
-    found = read_corpus([first, second], LabeledDataConfig(heldout=0.3))
-    rows = [*found.training, *found.heldout["heldout"]]
+    found = read_corpus([first, second], LabeledDataConfig(validation=0.3))
+    rows = [*found.training, *found.validation["validation"]]
     assert len({row.place for row in rows}) == 241
     for row in rows:
         assert row.text.split("\n")[-1] in row.file.read_text().splitlines()[row.line - 1 + row.text.count("\n")]
-    row = found.heldout["heldout"][5]
+    row = found.validation["validation"][5]
     with pytest.raises(DataError, match=rf"held out: {row.place} has the label '{row.label}'"):
         check_labels([row], ("x", "y"), "held out")
     with pytest.raises(DataError, match=rf"held out: {row.place} has the label '{row.label}', wanted a number"):
@@ -77,9 +77,10 @@ def test_the_same_text_is_on_one_side(table):
     rows = [
         f"{text},{label}" for number in range(100) for text in (f"Text {number}", f"text  {number}") for label in "ab"
     ]
-    found = read_corpus([table(rows)], LabeledDataConfig(heldout=0.3))
+    found = read_corpus([table(rows)], LabeledDataConfig(validation=0.3))
     sides = [
-        {" ".join(row.text.casefold().split()) for row in side} for side in (found.training, found.heldout["heldout"])
+        {" ".join(row.text.casefold().split()) for row in side}
+        for side in (found.training, found.validation["validation"])
     ]
     assert not sides[0] & sides[1]
     assert len(sides[1]) == pytest.approx(30, abs=15)
@@ -126,7 +127,7 @@ def test_a_dev_file_has_known_labels_numbers_and_pairs_as_what_is_learned_from(t
         with pytest.raises(DataError, match=wrong):
             read_corpus([training], LabeledDataConfig(dev=str(dev)))
     found = read_corpus([classes], LabeledDataConfig(dev=str(table(["x,good"], "e.csv"))))
-    assert (len(found.training), len(found.heldout["heldout"])) == (120, 1)
+    assert (len(found.training), len(found.validation["validation"])) == (120, 1)
 
 
 def test_the_columns_that_are_read_are_told(table):
@@ -149,7 +150,7 @@ def test_a_dev_file_is_found_again_from_another_folder(table, tmp_path, monkeypa
     written = LabeledDataConfig(dev="dev.csv").model_dump(mode="json")
     assert written["dev"] == str(tmp_path.resolve() / "dev.csv")
     monkeypatch.chdir("/")
-    assert len(read_corpus([training], LabeledDataConfig.model_validate(written)).heldout["heldout"]) == 2
+    assert len(read_corpus([training], LabeledDataConfig.model_validate(written)).validation["validation"]) == 2
 
 
 def test_a_class_that_is_held_out_alone_is_told_and_no_error(table):
@@ -166,10 +167,10 @@ def test_a_class_that_is_held_out_alone_is_told_and_no_error(table):
 def test_one_class_alone_held_out_is_told(table):
     rows, one = table(numbered(["bad", "good"])), table(["x,good", "y,good"], "dev.csv")
     told = read_corpus([rows], LabeledDataConfig(dev=one)).notes[-1]
-    assert told == f"{one} has 'good' alone (2 rows), so its scores say little; give it rows of other labels"
+    assert told == f"{one} has 'good' alone (2 rows): its scores say little; give it rows of other labels"
     told = read_corpus([table([*numbered(["good"]), "z,bad"], "most.csv")], LabeledDataConfig()).notes[-1]
     assert told.startswith("what is held out has 'good' alone")
-    assert told.endswith("give more rows, a larger data.heldout, or data.dev=FILE to measure on")
+    assert told.endswith("give more rows, a larger data.validation, or data.dev=FILE to measure on")
     assert not any("say little" in note for note in read_corpus([rows], LabeledDataConfig()).notes)
 
 
@@ -179,7 +180,7 @@ def test_what_is_missing_is_named(table):
     with pytest.raises(DataError, match="no labeled text; it has no rows"):
         read_corpus([table([])], LabeledDataConfig())
     with pytest.raises(DataError, match=r"2 rows to train on and 0 held out: too few.*data.dev=FILE"):
-        read_corpus([table(["a,x", "b,y"])], LabeledDataConfig(heldout=0.001))
+        read_corpus([table(["a,x", "b,y"])], LabeledDataConfig(validation=0.001))
 
 
 @pytest.mark.parametrize("name", [name for name, task in GLUE.items() if task.training])
@@ -187,7 +188,7 @@ def test_glue_has_its_own_labels_parts_and_metrics(tmp_path, name):
     task = GLUE[name]
     found = read_glue_corpus(write_glue(tmp_path / task.name, name), GlueDataConfig())
     assert (found.labels, found.metrics) == (task.labels or (), task.metrics)
-    assert list(found.heldout) == list(task.heldout)
+    assert list(found.validation) == list(task.validation)
     assert len(found.training) == 40
     undecided = ["left out: 2 with the label '-', on which nobody agreed"]
     assert found.notes == [task.name, *(undecided if name == "mnli" else [])]

@@ -13,7 +13,7 @@ from regard.errors import ConfigError
 
 SIZE = 50
 GOING_ON = np.arange(SIZE) % 3 == 2  # 5, 8, 11 and so on go on inside a word
-TABLE = PieceTable(padding=0, unknown=1, begin=2, end=3, mask=4, going_on=GOING_ON & (np.arange(SIZE) > 4))
+TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, going_on=GOING_ON & (np.arange(SIZE) > 4))
 ROW = 100
 ROWS = 2500
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data.lines import LIMIT
-from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, read_pairs
+from regard.data.pairs import BadLines, DataConfig, is_validation, read_pairs, validation_share
 from regard.errors import DataError
 
 PAIRS = [("Hello.", "Hola."), ("The café is open.", "El café está abierto."), ("Yes", "Sí 🙂")]
@@ -201,30 +201,30 @@ def test_packed_only_by_name(tmp_path, packing):
 
 def test_defaults():
     config = DataConfig()
-    assert (config.on_error, config.longest, config.heldout) == ("stop", 250, 2000)
+    assert (config.on_error, config.longest, config.validation) == ("stop", 250, 2000)
 
 
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.floats(0, 1, allow_subnormal=False))
-def test_heldout_does_not_see_spacing_or_composition(text, share):
+def test_validation_does_not_see_spacing_or_composition(text, share):
     variants = [f"  {text}\n", text.replace(" ", " \t "), unicodedata.normalize("NFD", text)]
-    assert {is_heldout(variant, share) for variant in variants} == {is_heldout(text, share)}
+    assert {is_validation(variant, share) for variant in variants} == {is_validation(text, share)}
 
 
-def test_heldout_does_not_see_case():
+def test_validation_does_not_see_case():
     sentences = [f"Das ist Straße number {i}." for i in range(200)]
-    assert [is_heldout(s, 0.5) for s in sentences] == [is_heldout(s.upper(), 0.5) for s in sentences]
+    assert [is_validation(s, 0.5) for s in sentences] == [is_validation(s.upper(), 0.5) for s in sentences]
 
 
-def test_heldout_does_not_see_the_order_of_accents():
+def test_validation_does_not_see_the_order_of_accents():
     one, other = "α\u0345\u0301", "α\u0301\u0345"  # the same letter, which in lower case is two
     for i in range(50):
-        assert is_heldout(f"{one} {i}", 0.5) == is_heldout(f"{other} {i}", 0.5)
+        assert is_validation(f"{one} {i}", 0.5) == is_validation(f"{other} {i}", 0.5)
 
 
-def test_heldout_takes_about_its_share_and_more_takes_more():
+def test_validation_takes_about_its_share_and_more_takes_more():
     sentences = [f"sentence {i}" for i in range(20_000)]
-    taken = {share: {s for s in sentences if is_heldout(s, share)} for share in (0.0, 0.01, 0.1, 1.0)}
+    taken = {share: {s for s in sentences if is_validation(s, share)} for share in (0.0, 0.01, 0.1, 1.0)}
     assert len(taken[0.0]) == 0
     assert len(taken[1.0]) == 20_000
     assert 150 < len(taken[0.01]) < 250
@@ -232,11 +232,11 @@ def test_heldout_takes_about_its_share_and_more_takes_more():
     assert taken[0.01] < taken[0.1]
 
 
-def test_heldout_is_the_same_for_ever():
-    assert [i for i in range(50) if is_heldout(f"sentence {i}", 0.1)] == [6, 29, 45]
+def test_validation_is_the_same_for_ever():
+    assert [i for i in range(50) if is_validation(f"sentence {i}", 0.1)] == [6, 29, 45]
 
 
-def test_heldout_share():
-    assert heldout_share(100_000, 2000) == 0.02
-    assert heldout_share(1000, 2000) == 0.1
-    assert heldout_share(0, 2000) == 0
+def test_validation_share():
+    assert validation_share(100_000, 2000) == 0.02
+    assert validation_share(1000, 2000) == 0.1
+    assert validation_share(0, 2000) == 0

@@ -40,15 +40,15 @@ def test_documents_are_the_topics_and_the_docstrings_and_the_same_each_time(few)
 
 
 def test_both_parts_are_there_and_share_nothing(few):
-    corpus = PythonDocs(TextDataConfig(heldout=0.2))  # with a fifth kept out these are enough for whole documents
-    training, heldout = joined(corpus.training()), joined(corpus.heldout())
+    corpus = PythonDocs(TextDataConfig(validation=0.2))  # with a fifth kept out these are enough for whole documents
+    training, validation = joined(corpus.training()), joined(corpus.validation())
     assert training
-    assert heldout
-    assert not set(training) & set(heldout)
-    assert sorted(training + heldout) == sorted(joined(documents()))
-    assert corpus.documents == len(training) + len(heldout)
+    assert validation
+    assert not set(training) & set(validation)
+    assert sorted(training + validation) == sorted(joined(documents()))
+    assert corpus.documents == len(training) + len(validation)
     assert corpus.notes == []
-    assert 0.1 < len(heldout) / corpus.documents < 0.3
+    assert 0.1 < len(validation) / corpus.documents < 0.3
 
 
 def test_what_is_no_module_is_no_document(few, tmp_path):

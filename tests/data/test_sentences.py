@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regard.data import cutting
 from regard.data.cutting import between_blank_lines
-from regard.data.pairs import is_heldout
+from regard.data.pairs import is_validation
 from regard.data.sentences import LONG_LINE, SentenceCorpus, sentences_of
 from regard.data.text_corpus import TextDataConfig
 
@@ -99,21 +99,21 @@ def test_every_row_and_every_paragraph_is_a_document(tmp_path):
 def test_few_documents_lose_their_ends_and_it_is_said(tmp_path):
     few = SentenceCorpus([write(tmp_path / "few.txt", "one two three\nfour\n\nfive six seven\n")], TextDataConfig())
     assert any("2 documents are too few to keep whole ones out: the last 10% of each" in note for note in few.notes)
-    assert len(documents(few.heldout())) == 2
+    assert len(documents(few.validation())) == 2
     single = SentenceCorpus([write(tmp_path / "one.txt", "one two three\nfour five\n")], TextDataConfig())
     assert single.notes == ["one document is too few to keep whole ones out: the last 10% of each is held out"]
     whole = "\n\n".join(f"document {number}\nends" for number in range(300))
     many = SentenceCorpus([write(tmp_path / "many.txt", whole)], TextDataConfig())
     assert many.notes == []
-    held, trained = documents(many.heldout()), documents(many.training())
+    held, trained = documents(many.validation()), documents(many.training())
     assert len(held) + len(trained) == 300
     assert 10 <= len(held) <= 60
     assert not set(held) & set(trained)
-    assert all(is_heldout(text, 0.1) for text in held)
+    assert all(is_validation(text, 0.1) for text in held)
     assert many.settings["blank_lines"]
 
 
 def test_one_document_is_split_at_its_end(tmp_path):
     corpus = SentenceCorpus([write(tmp_path / "one.txt", "word\n" * 100)], TextDataConfig())
     assert corpus.documents == 1
-    assert "".join(documents(corpus.training())) + "".join(documents(corpus.heldout())) == "word\n" * 100
+    assert "".join(documents(corpus.training())) + "".join(documents(corpus.validation())) == "word\n" * 100

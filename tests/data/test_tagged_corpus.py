@@ -26,13 +26,13 @@ def some(count=60):
 def test_outside_comes_first_and_the_rest_by_the_alphabet(conll):
     found = read_tagged_corpus([conll(some())], TaggedDataConfig())
     assert found.labels == ("O", "B-PER", "I-PER")
-    assert len(found.training) + len(found.heldout) == 60
+    assert len(found.training) + len(found.validation) == 60
     assert found.notes == []
 
 
 def test_a_sentence_is_on_one_side(conll):
-    found = read_tagged_corpus([conll(some() * 3)], TaggedDataConfig(heldout=0.3))
-    assert not {one.words for one in found.training} & {one.words for one in found.heldout}
+    found = read_tagged_corpus([conll(some() * 3)], TaggedDataConfig(validation=0.3))
+    assert not {one.words for one in found.training} & {one.words for one in found.validation}
 
 
 def test_a_tag_that_is_held_out_alone_is_told_and_no_error(conll):
@@ -46,7 +46,7 @@ def test_a_dev_file_is_found_again_from_another_folder(conll, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     written = TaggedDataConfig(dev="dev.conll").model_dump(mode="json")
     monkeypatch.chdir("/")
-    assert len(read_tagged_corpus([training], TaggedDataConfig.model_validate(written)).heldout) == 1
+    assert len(read_tagged_corpus([training], TaggedDataConfig.model_validate(written)).validation) == 1
 
 
 def test_mistakes_are_named(conll):
@@ -56,4 +56,4 @@ def test_mistakes_are_named(conll):
     with pytest.raises(DataError, match="all words have the label 'O'; wanted two tags"):
         read_tagged_corpus([conll([f"a/O {n}/O" for n in range(60)])], TaggedDataConfig())
     with pytest.raises(DataError, match="1 sentences to train on and 0 held out: too few"):
-        read_tagged_corpus([conll(some(1))], TaggedDataConfig(heldout=0.001))
+        read_tagged_corpus([conll(some(1))], TaggedDataConfig(validation=0.001))

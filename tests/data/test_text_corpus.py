@@ -34,7 +34,7 @@ def test_one_document_is_cut_where_others_cut_it(tmp_path):
     corpus = TextCorpus([tmp_path / "novel.txt"], TextDataConfig())
     cut = int(0.9 * len(text))
     assert list(corpus.training()) == [Piece(text[:cut], last=True, cut=True)]
-    assert list(corpus.heldout()) == [Piece(text[cut:], last=True, cut=False)]
+    assert list(corpus.validation()) == [Piece(text[cut:], last=True, cut=False)]
     assert list(corpus.sample()) == [text[:cut]]
     assert [piece.text for piece in corpus.pieces()] == [text]
     assert (corpus.documents, corpus.characters) == (1, len(text))
@@ -45,18 +45,18 @@ def test_one_document_is_cut_where_others_cut_it(tmp_path):
 def test_a_document_of_many_pieces(tmp_path):
     text = "It was the best of times.\n" * 150_000  # four pieces or so
     (tmp_path / "novel.txt").write_text(text)
-    corpus = TextCorpus([tmp_path / "novel.txt"], TextDataConfig(heldout=0.4))
+    corpus = TextCorpus([tmp_path / "novel.txt"], TextDataConfig(validation=0.4))
     cut = int(len(text) * 0.6)
     training = list(corpus.training())
     assert len(training) > 1
     assert joined(training) == [text[:cut]]
-    assert joined(corpus.heldout()) == [text[cut:]]
+    assert joined(corpus.validation()) == [text[cut:]]
 
 
 def test_of_few_documents_each_gives_its_end(tmp_path):
     corpus = TextCorpus([write(tmp_path / "a.jsonl", ["abcdefghij", "k", "lmnopqrstuvwxyzABCDE"])], TextDataConfig())
     assert joined(corpus.training()) == ["abcdefghi", "lmnopqrstuvwxyzABC"]
-    assert joined(corpus.heldout()) == ["j", "k", "DE"]
+    assert joined(corpus.validation()) == ["j", "k", "DE"]
 
 
 @given(
@@ -67,7 +67,7 @@ def test_whatever_the_pieces_both_parts_together_are_all(documents, data):
     pieces = [Piece(text, last=i == len(texts) - 1) for texts in documents for i, text in enumerate(texts)]
     whole = ["".join(texts) for texts in documents]
     places = [data.draw(st.integers(0, len(text))) for text in whole]
-    first, second = (joined(ends_of_documents(iter(pieces), places, heldout)) for heldout in (False, True))
+    first, second = (joined(ends_of_documents(iter(pieces), places, validation)) for validation in (False, True))
     assert first == [text[:place] for text, place in zip(whole, places, strict=True) if place]
     assert second == [text[place:] for text, place in zip(whole, places, strict=True) if place < len(text)]
 
@@ -75,10 +75,10 @@ def test_whatever_the_pieces_both_parts_together_are_all(documents, data):
 def test_of_many_documents_whole_ones_are_kept_out(tmp_path):
     texts = [f"Document {number}.\nThe end." for number in range(2000)]
     corpus = TextCorpus([write(tmp_path / "a.jsonl", texts + texts[:50])], TextDataConfig())
-    training, heldout = joined(corpus.training()), joined(corpus.heldout())
-    assert sorted(training + heldout) == sorted(texts + texts[:50])
-    assert not set(training) & set(heldout)
-    assert 0.08 < len(heldout) / len(texts) < 0.12
+    training, validation = joined(corpus.training()), joined(corpus.validation())
+    assert sorted(training + validation) == sorted(texts + texts[:50])
+    assert not set(training) & set(validation)
+    assert 0.08 < len(validation) / len(texts) < 0.12
     assert not any(piece.cut for piece in corpus.training())
 
 
@@ -87,13 +87,13 @@ def test_a_hundred_documents_are_many_and_fewer_are_few(tmp_path):
     many = TextCorpus([write(tmp_path / "a.jsonl", texts)], TextDataConfig())
     assert set(joined(many.training())) < set(texts)
     few = TextCorpus([write(tmp_path / "b.jsonl", texts[:99])], TextDataConfig())
-    assert len(joined(few.training())) == len(joined(few.heldout())) == 99
+    assert len(joined(few.training())) == len(joined(few.validation())) == 99
 
 
 def test_a_document_of_many_pieces_stays_whole():
     pieces = [piece for n in range(200) for piece in (Piece(f"begin {n}", last=False), Piece(f"end {n}"))]
-    for heldout in (False, True):
-        found = joined(whole_documents(iter(pieces), 0.5, heldout))
+    for validation in (False, True):
+        found = joined(whole_documents(iter(pieces), 0.5, validation))
         assert len(found) > 50
         assert all(text.count("begin") == text.count("end") == 1 for text in found)
 
@@ -106,7 +106,7 @@ def test_a_sample_comes_from_all_over_the_text(tmp_path, monkeypatch):
     assert 250 < len(taken) < 300  # 3,000 of 20,000 characters, of the nine tenths to train on
     assert min(taken) < 20
     assert max(taken) > 1980
-    assert not set(taken) & {int(text) for text in joined(corpus.heldout())}
+    assert not set(taken) & {int(text) for text in joined(corpus.validation())}
 
 
 def test_what_is_left_out_is_in_the_notes(tmp_path):
@@ -117,12 +117,12 @@ def test_what_is_left_out_is_in_the_notes(tmp_path):
     corpus = TextCorpus([path], TextDataConfig(on_error="skip"))
     assert corpus.notes[0].startswith("bad lines left out: 1 (wrong JSON 1)")
     assert corpus.documents == 2
-    assert corpus.settings == {"field": "text", "on_error": "skip", "heldout": 0.1}
+    assert corpus.settings == {"field": "text", "on_error": "skip", "validation": 0.1}
 
 
 def test_settings():
-    config = override(TextDataConfig(), ["heldout=0.05", "tokenizer=my/tokenizer.json", "apart=true"])
-    assert (config.heldout, config.tokenizer, config.apart) == (0.05, "my/tokenizer.json", True)
-    for bad in ("heldout=0", "heldout=1", "on_error=ignore"):
+    config = override(TextDataConfig(), ["validation=0.05", "tokenizer=my/tokenizer.json", "apart=true"])
+    assert (config.validation, config.tokenizer, config.apart) == (0.05, "my/tokenizer.json", True)
+    for bad in ("validation=0", "validation=1", "on_error=ignore"):
         with pytest.raises(ConfigError):
             override(TextDataConfig(), [bad])

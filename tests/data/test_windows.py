@@ -23,12 +23,12 @@ def stream(tokens: int, begins: tuple[int, ...] = (0,), shard: int = 7) -> Token
     return TokenStream(shards, shard, np.array([*begins, tokens]), tokens)
 
 
-def text(training=50, heldout=23, context=4, **settings) -> LanguageText:
-    return LanguageText(stream(training), stream(heldout), context, **settings)
+def text(training=50, validation=23, context=4, **settings) -> LanguageText:
+    return LanguageText(stream(training), stream(validation), context, **settings)
 
 
-def take(count: int, data: LanguageText, *, budget=12, seed=1, start=BEGINNING) -> list:
-    return list(islice(data.training_batches(budget=budget, seed=seed, start=start), count))
+def take(count: int, data: LanguageText, *, max_tokens=12, seed=1, start=BEGINNING) -> list:
+    return list(islice(data.training_batches(max_tokens=max_tokens, seed=seed, start=start), count))
 
 
 def test_a_window_and_the_tokens_behind_it():
@@ -38,7 +38,7 @@ def test_a_window_and_the_tokens_behind_it():
     assert batch.ids.dtype == batch.targets.dtype == torch.int64
     assert torch.equal(batch.targets, batch.ids + 1)
     assert torch.equal(batch.ids, batch.ids[:, :1] + torch.arange(4))
-    assert batch.segments is None
+    assert batch.segment_ids is None
     assert batch.tokens == 12
 
 
@@ -60,7 +60,7 @@ def test_a_run_goes_on_where_it_stopped():
 
 
 def test_every_place_is_drawn_equally_often():
-    starts = torch.cat([batch.ids[:, 0] for _, batch in take(50, text(training=14), budget=4000)])
+    starts = torch.cat([batch.ids[:, 0] for _, batch in take(50, text(training=14), max_tokens=4000)])
     counts = torch.bincount(starts)
     assert counts[0] == 0
     assert len(counts) == 11  # 1 to 10: the last window ends with the text
@@ -68,53 +68,53 @@ def test_every_place_is_drawn_equally_often():
 
 
 def test_the_smallest_batch_is_one_window():
-    assert take(1, text(), budget=1)[0][1].ids.shape == (1, 4)
+    assert take(1, text(), max_tokens=1)[0][1].ids.shape == (1, 4)
 
 
-@given(tokens=st.integers(2, 60), context=st.integers(1, 12), budget=st.integers(1, 50), apart=st.booleans())
+@given(tokens=st.integers(2, 60), context=st.integers(1, 12), max_tokens=st.integers(1, 50), apart=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_every_token_but_the_first_is_a_target_once(tokens, context, budget, apart):
+def test_every_token_but_the_first_is_a_target_once(tokens, context, max_tokens, apart):
     data = LanguageText(stream(100), stream(tokens), context, apart)
-    batches = list(data.heldout_batches(budget=budget))
+    batches = list(data.validation_batches(max_tokens=max_tokens))
     targets = torch.cat([batch.targets.flatten() for batch in batches])
     assert targets[targets != -100].tolist() == list(range(2, tokens + 1))
     assert sum(batch.tokens for batch in batches) == tokens - 1
     for batch in batches:
         assert batch.ids.shape[1] == context
-        assert len(batch.ids) <= max(1, budget // context)
+        assert len(batch.ids) <= max(1, max_tokens // context)
         real = batch.targets != -100
         assert real[:, 0].all(), "no window without a target"
         assert torch.equal(batch.ids[real] + 1, batch.targets[real])
         assert (batch.ids[~real] == 0).all()
         if apart:
-            assert torch.equal(batch.segments, real.long())
+            assert torch.equal(batch.segment_ids, real.long())
 
 
 def test_only_the_first_windows():
-    batches = list(text().heldout_batches(budget=8, most=3))
+    batches = list(text().validation_batches(max_tokens=8, most=3))
     assert [len(batch.ids) for batch in batches] == [2, 1]
     assert batches[-1].targets.tolist() == [[10, 11, 12, 13]]
-    assert list(text().heldout_batches(budget=8, most=0)) == []
+    assert list(text().validation_batches(max_tokens=8, most=0)) == []
 
 
 @given(tokens=st.integers(2, 60), evaluated=st.integers(2, 60), apart=st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_an_evaluation_looks_at_no_more_than_it_is_told(tokens, evaluated, apart):
     data = LanguageText(stream(100), stream(tokens), 7, apart, evaluated=evaluated)
-    targets = torch.cat([batch.targets.flatten() for batch in data.heldout_batches(budget=20)])
+    targets = torch.cat([batch.targets.flatten() for batch in data.validation_batches(max_tokens=20)])
     assert targets[targets != -100].tolist() == list(range(2, min(tokens, evaluated) + 1))
 
 
 def test_documents_kept_apart():
     data = LanguageText(stream(50), stream(10, begins=(0, 3, 4, 9)), 5, apart=True)
-    (batch,) = data.heldout_batches(budget=100)
+    (batch,) = data.validation_batches(max_tokens=100)
     assert batch.ids.tolist() == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 0]]
-    assert batch.segments.tolist() == [[1, 1, 1, 2, 3], [1, 1, 1, 1, 0]]
+    assert batch.segment_ids.tolist() == [[1, 1, 1, 2, 3], [1, 1, 1, 1, 0]]
     assert batch.targets.tolist() == [[2, 3, -100, -100, 6], [7, 8, 9, -100, -100]]
     assert batch.tokens == 6
-    together = LanguageText(data.training, data.heldout, 5)
-    (batch,) = together.heldout_batches(budget=100)
-    assert batch.segments is None
+    together = LanguageText(data.training, data.validation, 5)
+    (batch,) = together.validation_batches(max_tokens=100)
+    assert batch.segment_ids is None
     assert batch.targets.tolist() == [[2, 3, 4, 5, 6], [7, 8, 9, 10, -100]]
 
 
@@ -122,7 +122,7 @@ def test_documents_kept_apart_in_training():
     data = LanguageText(stream(50, begins=(0, 10, 20, 30, 40)), stream(9), 8, apart=True)
     for _, batch in take(20, data):
         same = (batch.ids - 1) // 10 == (batch.ids[:, :1] - 1) // 10
-        assert torch.equal(batch.segments == 1, same)
+        assert torch.equal(batch.segment_ids == 1, same)
         assert torch.equal(batch.targets == -100, batch.ids % 10 == 0)
 
 
@@ -131,13 +131,13 @@ def test_too_little_text_says_what_to_give():
     with pytest.raises(DataError, match=r"has 4 tokens, wanted more than the 4 of a window; .* model\.context=1"):
         text(training=4)
     with pytest.raises(DataError, match=r"kept out of training has 1 tokens"):
-        text(heldout=1)
-    assert len(list(text(heldout=3).heldout_batches(budget=100))) == 1  # shorter than a window: padded
+        text(validation=1)
+    assert len(list(text(validation=3).validation_batches(max_tokens=100))) == 1  # shorter than a window: padded
 
 
 def test_a_batch_moves_with_all_its_tensors():
     (_, batch), *_ = take(1, text(apart=True))
     moved = batch.to("meta")
     assert isinstance(moved, TextBatch)
-    assert {value.device.type for value in (moved.ids, moved.targets, moved.segments)} == {"meta"}
+    assert {value.device.type for value in (moved.ids, moved.targets, moved.segment_ids)} == {"meta"}
     assert moved.tokens == batch.tokens

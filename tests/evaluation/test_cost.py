@@ -24,11 +24,11 @@ from regard.models.transformer import TransformerConfig
 from regard.running import costing
 from tests.contracts.examples import IMAGE_TEXT, READERS, named
 
-SMALL = {"vocabulary": 60, "width": 16}
+SMALL = {"vocab_size": 60, "width": 16}
 CONFIGS = [
     TransformerConfig(**SMALL, heads=4, layers=2, feed_forward=24),
     TransformerConfig(**SMALL, heads=2, layers=3, decoder_layers=1, feed_forward=8, join="concatenated"),
-    TransformerConfig(**SMALL, heads=1, layers=1, feed_forward=8, target_vocabulary=30, tied=False),
+    TransformerConfig(**SMALL, heads=1, layers=1, feed_forward=8, target_vocab_size=30, tied=False),
     RNNConfig(**SMALL, bridge="last_state", both_ways=False),
     RNNConfig(**SMALL, bridge="last_state", cell="lstm", layers=2),
     RNNConfig(**SMALL, bridge="fixed_context", layers=2),
@@ -39,9 +39,9 @@ CONFIGS = [
     ConvConfig(**SMALL, layers=3, decoder_layers=1, kernel=4),
     GPTConfig(**SMALL, context=32, heads=4, layers=2),
     GPTConfig(**SMALL, context=32, heads=2, layers=1, feed_forward=24, tied=False),
-    LlamaConfig(**SMALL, context=32, heads=4, key_heads=2, layers=2, feed_forward=24),
-    LlamaConfig(**SMALL, context=32, heads=2, key_heads=2, layers=1, feed_forward=8, tied=False, bias=True),
-    LlamaConfig(**SMALL, context=32, heads=4, key_heads=1, layers=3, feed_forward=20),
+    LlamaConfig(**SMALL, context=32, heads=4, num_kv_heads=2, layers=2, feed_forward=24),
+    LlamaConfig(**SMALL, context=32, heads=2, num_kv_heads=2, layers=1, feed_forward=8, tied=False, bias=True),
+    LlamaConfig(**SMALL, context=32, heads=4, num_kv_heads=1, layers=3, feed_forward=20),
     CaptionerConfig(**SMALL, side=32, feed_forward=24),
     CaptionerConfig(**SMALL, side=16, cell=4, blocks=3, layers=2, feed_forward=24),
     CaptionerConfig(**SMALL, side=32, encoder="patches", blocks=2, layers=2, feed_forward=24),
@@ -84,19 +84,19 @@ class Hidden:
 def test_in_training_only_the_hidden_words_are_guessed(example):
     """Counted: a pass whose head sees only those."""
     model, ids = example.model(), torch.randint(4, 40, (4, 12))
-    hidden = Hidden(ids, torch.tensor([2, 5, 17, 30, 31]))
+    masked = Hidden(ids, torch.tensor([2, 5, 17, 30, 31]))
     if hasattr(model, "word_logits"):
         whole = model.word_logits
-        model.word_logits = lambda words: whole(words.flatten(0, 1)[hidden.places])
-    assert training_flops(model, [hidden, hidden]) == pytest.approx(2 * 6 * counted(model, ids), rel=1e-12)
+        model.word_logits = lambda hidden: whole(hidden.flatten(0, 1)[masked.places])
+    assert training_flops(model, [masked, masked]) == pytest.approx(2 * 6 * counted(model, ids), rel=1e-12)
 
 
 def test_a_training_step_of_pictures_is_counted():
     config = CaptionerConfig(**SMALL, side=32)
-    pixels, words = torch.zeros(3, 32, 32, 3, dtype=torch.uint8), torch.full((3, 5), 4)
-    batch = CaptionBatch(pixels, words, words, [], 15)
+    pixels, hidden = torch.zeros(3, 32, 32, 3, dtype=torch.uint8), torch.full((3, 5), 4)
+    batch = CaptionBatch(pixels, hidden, hidden, [], 15)
     model = build(config)
-    assert training_flops(model, [batch]) == 6 * counted(model, torch.randn(3, 3, 32, 32), words)
+    assert training_flops(model, [batch]) == 6 * counted(model, torch.randn(3, 3, 32, 32), hidden)
 
 
 def test_a_captioner_is_given_no_source(monkeypatch):
@@ -122,7 +122,7 @@ def test_the_formulas_beside_pictures_are_what_torch_counts(example, regions):
     shown = Shown(ids, torch.tensor([2, 5, 17, 30, 31]), torch.randn(4, regions, 10))
     if hasattr(model, "word_logits"):
         whole = model.word_logits
-        model.word_logits = lambda words: whole(words.flatten(0, 1)[shown.places])
+        model.word_logits = lambda hidden: whole(hidden.flatten(0, 1)[shown.places])
     inputs = ids, torch.zeros_like(ids), shown.regions, torch.rand(4, regions, 5)
     assert training_flops(model, [shown, shown]) == pytest.approx(2 * 6 * counted(model, *inputs), rel=1e-12)
     formula = FORMULAS[type(example.config)](example.config, 12, 5 / 4, regions)
@@ -246,10 +246,10 @@ def test_written_out_attention_keeps_n_squared_numbers_and_the_kernel_n():
 
 def test_kept_bytes_counts_a_storage_once_and_nothing_that_was_given():
     layer = torch.nn.Linear(10, 10, bias=False)
-    words = torch.randn(5, 10, requires_grad=True)
-    assert kept_bytes(lambda: layer(words), layer.parameters()) == words.nbytes
-    assert kept_bytes(lambda: layer(words), [*layer.parameters(), words]) == 0
-    assert kept_bytes(lambda: layer(words).exp(), [*layer.parameters(), words]) == words.nbytes
+    hidden = torch.randn(5, 10, requires_grad=True)
+    assert kept_bytes(lambda: layer(hidden), layer.parameters()) == hidden.nbytes
+    assert kept_bytes(lambda: layer(hidden), [*layer.parameters(), hidden]) == 0
+    assert kept_bytes(lambda: layer(hidden).exp(), [*layer.parameters(), hidden]) == hidden.nbytes
 
 
 def test_a_power_is_fitted_where_the_curve_is_long():

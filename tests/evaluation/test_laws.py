@@ -8,37 +8,37 @@ import torch
 from torch import nn
 
 from regard.evaluation import laws
-from regard.evaluation.laws import LAWS, Continuing, Reading, ReadingPictures, Subject, check
+from regard.evaluation.laws import LAWS, Continuing, ModelAdapter, Reading, ReadingPictures, check
 from regard.layers import masks
 from regard.layers.attention import KeysValues, MultiHeadAttention, SelfAttention, attend
 from regard.layers.prompts import PromptState
 from regard.models import MODELS
-from regard.models.bert import BertPretraining, Read
+from regard.models.bert import BertForPreTraining, Read
 from regard.models.captioner import Captioner, LSTMState
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
-from regard.models.symbols import Symbols, TextSymbols
+from regard.models.special_ids import CausalLMIds, SpecialIds
 from regard.models.transformer import Encoder, Transformer, TransformerConfig, TransformerState
 from regard.running import checking
 from regard.worlds.sentences import sentences
 from tests.contracts.examples import CAPTIONERS, IMAGE_TEXT, READERS, named
 
-CONFIG = TransformerConfig(vocabulary=60, width=24, heads=3, layers=2, feed_forward=32)
+CONFIG = TransformerConfig(vocab_size=60, width=24, heads=3, layers=2, feed_forward=32)
 OF_PICTURES = ["padding regions", "both streams matter"]
 OF_READERS = ["it reads both ways", "the sentences are told apart", *OF_PICTURES]
 
 
-def subject_of(model) -> Subject:
-    return Subject(model.eval(), vocabulary=60, symbols=CONFIG.symbols)
+def adapter_of(model) -> ModelAdapter:
+    return ModelAdapter(model.eval(), vocab_size=60, special_ids=CONFIG.special_ids)
 
 
 def broken_laws(model) -> set[str]:
-    return {finding.law.name for finding in check(subject_of(model)) if finding.holds is False}
+    return {finding.law.name for finding in check(adapter_of(model)) if finding.holds is False}
 
 
 @pytest.mark.parametrize("changes", [{}, {"norm": "pre"}, {"positions": "learned", "join": "concatenated"}])
 def test_our_models_keep_every_law(changes):
-    findings = list(check(subject_of(Transformer(CONFIG.model_copy(update=changes)))))
+    findings = list(check(adapter_of(Transformer(CONFIG.model_copy(update=changes)))))
     assert len(findings) == len(LAWS)
     assert [finding.law.name for finding in findings if finding.holds is None] == OF_READERS
     assert [str(finding) for finding in findings if finding.holds is False] == []
@@ -62,7 +62,7 @@ class AttendsPadding(Transformer):
 
 
 class MindsItsNeighbors(Transformer):
-    def forward(self, source, target, *segments):
+    def forward(self, source, target, *segment_ids):
         logits = super().forward(source, target)
         return logits + 0.1 * logits.mean(dim=0, keepdim=True)
 
@@ -141,14 +141,14 @@ class HasNoPositions(Transformer):
 class HidesTheFutureItSees(SeesTheFuture):
     """A forbidden word at -1e9 must not drown the rest."""
 
-    def forward(self, source, target, *segments):
+    def forward(self, source, target, *segment_ids):
         logits = super().forward(source, target).clone()
         logits[..., 7] = -1e9
         return logits
 
 
 class SeesTheFutureALittle(SeesTheFuture):
-    def forward(self, source, target, *segments):
+    def forward(self, source, target, *segment_ids):
         return super().forward(source, target) * 1e-6
 
 
@@ -168,8 +168,8 @@ class MixesUpItsBeams(Transformer):
 
 
 class IgnoresItsSource(Transformer):
-    def forward(self, source, target, *segments):
-        return super().forward(torch.full_like(source, self.config.symbols.end), target)
+    def forward(self, source, target, *segment_ids):
+        return super().forward(torch.full_like(source, self.config.special_ids.eos_id), target)
 
 
 class HasADeadLayer(Transformer):
@@ -179,7 +179,7 @@ class HasADeadLayer(Transformer):
 
 
 class GivesNoNumber(Transformer):
-    def forward(self, source, target, *segments):
+    def forward(self, source, target, *segment_ids):
         return super().forward(source, target) * math.nan
 
 
@@ -215,7 +215,7 @@ def test_every_law_is_broken_by_somebody():
 
 
 class ForbidsAWord(Transformer):
-    def forward(self, source, target, *segments):
+    def forward(self, source, target, *segment_ids):
         return super().forward(source, target).index_fill(-1, torch.tensor([7]), -torch.inf)
 
     def step(self, tokens, state):
@@ -230,12 +230,12 @@ def test_a_word_at_minus_infinity_breaks_no_law():
 # ------------------------------------------------ language models
 
 
-TEXT = {"vocabulary": 60, "context": 32, "width": 24, "layers": 2, "symbols": {"end": 2}}
+TEXT = {"vocab_size": 60, "context": 32, "width": 24, "layers": 2, "special_ids": {"eos_id": 2}}
 LANGUAGE = [
     (GPT, GPTConfig(**TEXT, heads=3)),
-    (GPT, GPTConfig(**TEXT | {"symbols": {}}, heads=2, tied=False)),
-    (Llama, LlamaConfig(**TEXT, heads=6, key_heads=2, feed_forward=32)),
-    (Llama, LlamaConfig(**TEXT, heads=3, key_heads=3, feed_forward=32, tied=False, bias=True)),
+    (GPT, GPTConfig(**TEXT | {"special_ids": {}}, heads=2, tied=False)),
+    (Llama, LlamaConfig(**TEXT, heads=6, num_kv_heads=2, feed_forward=32)),
+    (Llama, LlamaConfig(**TEXT, heads=3, num_kv_heads=3, feed_forward=32, tied=False, bias=True)),
 ]
 
 
@@ -252,21 +252,21 @@ def loud(model):
 
 
 def findings_of(model):
-    return list(check(Continuing(loud(model), vocabulary=60, symbols=model.config.symbols)))
+    return list(check(Continuing(loud(model), vocab_size=60, special_ids=model.config.special_ids)))
 
 
 @pytest.mark.parametrize(
-    ("vocabulary", "symbols", "words"),
+    ("vocab_size", "special_ids", "words"),
     [
-        (6, TextSymbols(), {0, 1, 2, 3, 4, 5}),
-        (6, TextSymbols(end=3), {0, 1, 2, 4, 5}),
-        (6, TextSymbols(begin=1, end=3), {0, 2, 4, 5}),
-        (3, TextSymbols(end=0), {1, 2}),
+        (6, CausalLMIds(), {0, 1, 2, 3, 4, 5}),
+        (6, CausalLMIds(eos_id=3), {0, 1, 2, 4, 5}),
+        (6, CausalLMIds(bos_id=1, eos_id=3), {0, 2, 4, 5}),
+        (3, CausalLMIds(eos_id=0), {1, 2}),
     ],
 )
-def test_a_language_model_is_tried_on_all_its_words_and_no_symbol(vocabulary, symbols, words):
-    subject = Continuing(nn.Module(), vocabulary=vocabulary, symbols=symbols)
-    source, target = laws.random_source(subject, [300]), laws.random_target(subject, 1, 300)
+def test_a_language_model_is_tried_on_all_its_words_and_no_symbol(vocab_size, special_ids, words):
+    adapter = Continuing(nn.Module(), vocab_size=vocab_size, special_ids=special_ids)
+    source, target = laws.random_source(adapter, [300]), laws.random_target(adapter, 1, 300)
     assert set(source[0, :-1].tolist()) == set(target[0, 1:].tolist()) == words
 
 
@@ -281,7 +281,7 @@ def test_our_language_models_keep_every_law_that_is_theirs(kind, config):
 class LooksAhead(SelfAttention):
     def forward(self, words, mask=None, *, turn=None, cache=None):
         heads = self.project(words).unflatten(-1, (-1, self.head_width)).transpose(1, 2)
-        query, key, value = heads.split([self.heads, self.key_heads, self.key_heads], dim=1)
+        query, key, value = heads.split([self.heads, self.num_kv_heads, self.num_kv_heads], dim=1)
         if turn is not None:
             query, key = turn(query), turn(key)
         seen = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
@@ -352,12 +352,12 @@ class SeesBlanks:
 class SeesBlanksInSteps(SeesBlanks):
     """Only where it writes step by step."""
 
-    def forward(self, ids, segments=None):
+    def forward(self, ids, segment_ids=None):
         hooks = [dict(block._forward_pre_hooks) for block in self.blocks]
         for block in self.blocks:
             block._forward_pre_hooks.clear()
         try:
-            return super().forward(ids, segments)
+            return super().forward(ids, segment_ids)
         finally:
             for block, before in zip(self.blocks, hooks, strict=True):
                 block._forward_pre_hooks.update(before)
@@ -366,8 +366,8 @@ class SeesBlanksInSteps(SeesBlanks):
 class CountsColumns:
     """A word's place is its column, blanks counted."""
 
-    def read(self, ids, segments=None):
-        mask = None if segments is None else masks.same_segment(segments, segments)
+    def read(self, ids, segment_ids=None):
+        mask = None if segment_ids is None else masks.same_segment(segment_ids, segment_ids)
         return self._through(self._embed(ids, 0, None), mask)
 
 
@@ -379,8 +379,8 @@ class StepsTwiceAtFirst:
 
 
 class NeverReadsThePrompt:
-    def forward(self, ids, segments=None):
-        return super().forward(torch.cat([ids[:, :-8] * 0 + 5, ids[:, -8:]], dim=1), segments)
+    def forward(self, ids, segment_ids=None):
+        return super().forward(torch.cat([ids[:, :-8] * 0 + 5, ids[:, -8:]], dim=1), segment_ids)
 
 
 BROKEN_LANGUAGE = [
@@ -424,18 +424,18 @@ OF_WRITERS = ["causality", "cached = uncached", "beam 1 = greedy", "the memory i
 
 @pytest.mark.parametrize("example", READERS, ids=named)
 def test_our_readers_keep_every_law_that_is_theirs(example):
-    subject = checking.subject_of(example.loud_model())
-    assert type(subject) is Reading
-    findings = {finding.law.name: finding for finding in check(subject)}
+    adapter = checking.adapter_of(example.loud_model())
+    assert type(adapter) is Reading
+    findings = {finding.law.name: finding for finding in check(adapter)}
     assert [str(finding) for finding in findings.values() if finding.holds is False] == []
-    one_only = ["the sentences are told apart"] if example.config.sentences == 1 else []
+    one_only = ["the sentences are told apart"] if example.config.num_segments == 1 else []
     assert [name for name, finding in findings.items() if finding.holds is None] == OF_WRITERS + one_only + OF_PICTURES
     assert {findings[name].why for name in OF_WRITERS} == {"it reads, and does not write"}
 
 
 def test_what_a_reader_is_tried_on_has_no_hidden_words():
-    subject = checking.subject_of(READERS[0].model())
-    words = laws.random_source(subject, (500, 500))[:, :-1]
+    adapter = checking.adapter_of(READERS[0].model())
+    words = laws.random_source(adapter, (500, 500))[:, :-1]
     assert set(words.flatten().tolist()) == set(range(4, 40))
 
 
@@ -496,7 +496,7 @@ class ForgetsTheSentences:
     def __init__(self, config):
         super().__init__(config)
         embedding = self.encoder.embedding
-        embedding.forward = lambda ids, segments, forward=embedding.forward: forward(ids, 0 * segments)
+        embedding.forward = lambda ids, segment_ids, forward=embedding.forward: forward(ids, 0 * segment_ids)
 
 
 class HasAnIdleLayer:
@@ -517,11 +517,11 @@ BROKEN_READERS = [
     (ForgetsTheSentences, "the sentences are told apart"),
     (HasAnIdleLayer, "no dead parameter"),
 ]
-KINDS = [example for example in READERS if example.config.sentences > 1]
+KINDS = [example for example in READERS if example.config.num_segments > 1]
 
 
 def broken_laws_of_reader(model):
-    return {finding.law.name for finding in check(checking.subject_of(loud(model))) if finding.holds is False}
+    return {finding.law.name for finding in check(checking.adapter_of(loud(model))) if finding.holds is False}
 
 
 @pytest.mark.parametrize("example", KINDS, ids=named)
@@ -531,15 +531,15 @@ def test_a_broken_reader_is_found_and_the_law_named(example, fault, law):
     assert law in broken_laws_of_reader(broken)
 
 
-class PoolsPadding(BertPretraining):
+class PoolsPadding(BertForPreTraining):
     """Its words are right; what it says of the row takes all places together, empty ones too."""
 
-    def read(self, ids, segments=None):
-        words, _ = super().read(ids, segments)
+    def read(self, ids, segment_ids=None):
+        words, _ = super().read(ids, segment_ids)
         return Read(words, torch.tanh(self.encoder.pooler(words.mean(1))))
 
 
-class NamesItsNeighbors(BertPretraining):
+class NamesItsNeighbors(BertForPreTraining):
     """What it says of the row is right, its words are not."""
 
     def word_logits(self, words):
@@ -557,48 +557,48 @@ def test_each_output_of_a_reader_is_compared():
 
 @pytest.mark.parametrize("example", IMAGE_TEXT, ids=named)
 def test_our_models_beside_pictures_keep_every_law_that_is_theirs(example):
-    subject = checking.subject_of(example.loud_model())
-    assert type(subject) is ReadingPictures
-    findings = {finding.law.name: finding for finding in check(subject)}
+    adapter = checking.adapter_of(example.loud_model())
+    assert type(adapter) is ReadingPictures
+    findings = {finding.law.name: finding for finding in check(adapter)}
     assert [str(finding) for finding in findings.values() if finding.holds is False] == []
-    one_only = ["the sentences are told apart"] if example.config.sentences == 1 else []
+    one_only = ["the sentences are told apart"] if example.config.num_segments == 1 else []
     assert [name for name, finding in findings.items() if finding.holds is None] == OF_WRITERS + one_only
 
 
 class LooksAtEmptyRegions:
     def __init__(self, config):
         super().__init__(config)
-        for meeting in self.encoder.meetings:
-            look = meeting.words_look
+        for co_attention in self.encoder.co_attention_layers:
+            look = co_attention.text_co_attention
             look.forward = lambda words, memory, mask, forward=look.forward: forward(words, memory, None)
 
 
 class DoesNotLook:
     def __init__(self, config):
         super().__init__(config)
-        for meeting in self.encoder.meetings:
-            for look in (meeting.words_look, meeting.regions_look):
+        for co_attention in self.encoder.co_attention_layers:
+            for look in (co_attention.text_co_attention, co_attention.region_co_attention):
                 look.attention.register_forward_hook(lambda module, given, found: 0 * found)
 
 
 class SeesNothing:
     def __init__(self, config):
         super().__init__(config)
-        self.encoder.regions.features.register_forward_hook(lambda module, given, found: 0 * found)
+        self.encoder.region_embedding.features.register_forward_hook(lambda module, given, found: 0 * found)
 
 
 class ReadsEmptyWords:
     def __init__(self, config):
         super().__init__(config)
-        for meeting in self.encoder.meetings:
-            look = meeting.regions_look
+        for co_attention in self.encoder.co_attention_layers:
+            look = co_attention.region_co_attention
             look.forward = lambda words, memory, mask, forward=look.forward: forward(words, memory, None)
 
 
 class SeesItsNeighbors:
     def __init__(self, config):
         super().__init__(config)
-        norm = self.encoder.regions.norm
+        norm = self.encoder.region_embedding.norm
         norm.forward = lambda seen, forward=norm.forward: forward(seen + seen[:, :1].mean(0, keepdim=True))
 
 
@@ -607,7 +607,7 @@ class HasAnIdleStream:
 
     def __init__(self, config):
         super().__init__(config)
-        self.encoder.meetings[-1].words_read.forward = lambda words, mask: words
+        self.encoder.co_attention_layers[-1].text_block.forward = lambda words, mask: words
 
 
 BROKEN_PAIRS = [
@@ -647,7 +647,7 @@ class TorchEncoder(nn.Module):
 
 
 class MyReader(Reading):
-    def read(self, ids, segments):
+    def read(self, ids, segment_ids):
         return [self.module(ids)]
 
     @property
@@ -660,22 +660,22 @@ class MyReader(Reading):
 
 @pytest.mark.parametrize("example", CAPTIONERS, ids=named)
 def test_our_captioners_keep_every_law_that_is_theirs(example):
-    findings = list(check(checking.subject_of(example.loud_model())))
+    findings = list(check(checking.adapter_of(example.loud_model())))
     left_out = [finding.law.name for finding in findings if finding.holds is None]
     assert left_out == ["a set without positions"] * (example.config.encoder == "cnn") + OF_READERS
     assert [str(finding) for finding in findings if finding.holds is False] == []
 
 
 def test_the_words_of_a_source_paint_the_cells_of_a_picture():
-    subject = checking.subject_of(CAPTIONERS[0].model())
+    adapter = checking.adapter_of(CAPTIONERS[0].model())
     source = torch.tensor([[5, 7, 2, 0], [9, 2, 0, 0]])
-    pictures = subject.pictures(source)
+    pictures = adapter.pictures(source)
     assert pictures.shape == (2, 3, 32, 32)
-    assert torch.equal(pictures[0, :, :8, 8:16], subject.paints[7])
-    assert torch.equal(pictures[1, :, :8, 8:16], subject.paints[2])
+    assert torch.equal(pictures[0, :, :8, 8:16], adapter.paints[7])
+    assert torch.equal(pictures[1, :, :8, 8:16], adapter.paints[2])
     assert not pictures[:, :, 8:].any()  # padding, and what no word stands for
-    assert torch.equal(subject.pictures(source[1:, :2]), pictures[1:])
-    assert len(subject.pictures(torch.full((1, 40), 5))) == 1  # more words than cells
+    assert torch.equal(adapter.pictures(source[1:, :2]), pictures[1:])
+    assert len(adapter.pictures(torch.full((1, 40), 5))) == 1  # more words than cells
 
 
 class SeesOneGray(Captioner):
@@ -718,13 +718,13 @@ BROKEN_CAPTIONERS = [
 
 @pytest.mark.parametrize(("model", "law"), BROKEN_CAPTIONERS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_broken_captioner_is_found_and_the_law_named(model, law):
-    findings = check(checking.subject_of(loud(model(CAPTIONERS[0].config))))
+    findings = check(checking.adapter_of(loud(model(CAPTIONERS[0].config))))
     assert law in {finding.law.name for finding in findings if finding.holds is False}
 
 
 def test_a_reader_of_the_users_own_with_a_few_lines():
-    subject = MyReader(TorchEncoder().eval(), vocabulary=50, symbols=Symbols())
-    findings = {finding.law.name: finding for finding in check(subject)}
+    adapter = MyReader(TorchEncoder().eval(), vocab_size=50, special_ids=SpecialIds())
+    findings = {finding.law.name: finding for finding in check(adapter)}
     assert [str(finding) for finding in findings.values() if finding.holds is False] == []
     kept = {name for name, finding in findings.items() if finding.holds}
     assert {"padding", "batch = single", "a set without positions", "it reads both ways"} <= kept
@@ -756,7 +756,7 @@ class TorchTransformer(nn.Module):
         )
 
 
-class Mine(Subject):
+class Mine(ModelAdapter):
     def logits(self, source, target):
         return self.module(src=source, tgt=target)
 
@@ -764,8 +764,8 @@ class Mine(Subject):
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_a_module_of_the_users_own_with_a_few_lines():
     def holds(module):
-        subject = Mine(module.eval(), vocabulary=50, symbols=Symbols())
-        return {finding.law.name: finding.holds for finding in check(subject)}
+        adapter = Mine(module.eval(), vocab_size=50, special_ids=SpecialIds())
+        return {finding.law.name: finding.holds for finding in check(adapter)}
 
     whole, leaking = holds(TorchTransformer()), holds(TorchTransformer(leak=True))
     assert False not in whole.values()
@@ -784,22 +784,22 @@ def test_the_command_prints_each_law_and_exits_by_it(here, trained, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(
         "import torch\n"
-        "from regard.evaluation.laws import Subject\n"
-        "from regard.models.symbols import Symbols\n"
+        "from regard.evaluation.laws import ModelAdapter\n"
+        "from regard.models.special_ids import SpecialIds\n"
         "class Uniform(torch.nn.Module):\n"
         "    def forward(self, source, target):\n"
         "        return torch.nn.functional.one_hot(target, 20).float()\n"
-        "def subject():\n"
-        "    return Subject(Uniform(), vocabulary=20, symbols=Symbols())\n"
+        "def adapter():\n"
+        "    return ModelAdapter(Uniform(), vocab_size=20, special_ids=SpecialIds())\n"
     )
     done = here("check", mine)
     assert done.returncode == 1
     assert done.stderr == "broken: the memory is used\n"
     assert here("check", tmp_path / "nothing.py").returncode == 2
     mine.write_text("x = 1")
-    assert "wanted a function subject()" in here("check", mine).stderr
-    (tmp_path / "beside_it.py").write_text("from regard.evaluation.laws import Subject\n")
-    mine.write_text("from beside_it import Subject\ndef subject():\n    return Subject(None)\n")
+    assert "wanted a function adapter()" in here("check", mine).stderr
+    (tmp_path / "beside_it.py").write_text("from regard.evaluation.laws import ModelAdapter\n")
+    mine.write_text("from beside_it import ModelAdapter\ndef adapter():\n    return ModelAdapter(None)\n")
     done = here("check", mine)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "mine.py: TypeError" in done.stderr

@@ -16,7 +16,7 @@ class Block(nn.Module):
         super().__init__()
         self.attention = nn.Module()
         self.attention.weights = Tap()
-        self.words = Tap()
+        self.hidden = Tap()
 
 
 class Knowing(nn.Module):
@@ -27,7 +27,7 @@ class Knowing(nn.Module):
         self.blocks = nn.ModuleList([Block(), Block()])
         self.table = torch.randn(tokenizer.size, WIDTH, generator=torch.Generator().manual_seed(1))
         self.known = {}
-        for part, count in (("training", LEARNED), ("heldout", ASKED)):
+        for part, count in (("training", LEARNED), ("validation", ASKED)):
             for story in Stories(seed=1, part=part).stories(0, count):
                 for one in story.references:
                     row = tokenizer.encode_words(story.sentences[one.sentence].split())
@@ -38,7 +38,7 @@ class Knowing(nn.Module):
     def encoder(self):
         return self
 
-    def embedding(self, ids, segments):
+    def embedding(self, ids, segment_ids):
         return self.table[ids]
 
     def forward(self, ids):
@@ -52,13 +52,15 @@ class Knowing(nn.Module):
                 weights[row, :, it, wrong] = 0.3
                 weights[row, 2, it, right] = 0.6
             block.attention.weights(weights)
-            words = block.words(words)
+            words = block.hidden(words)
         return words
 
 
 def test_one_that_knows_is_right_every_time(story_pieces):
     found = resolve(Knowing(story_pieces), story_pieces, learned=LEARNED, asked=ASKED)
-    assert found.sentences == sum(len(story.references) for story in Stories(seed=1, part="heldout").stories(0, ASKED))
+    assert found.sentences == sum(
+        len(story.references) for story in Stories(seed=1, part="validation").stories(0, ASKED)
+    )
     assert len(found.by_layer) == 3
     assert (found.layer, found.probe) == (2, 1.0)
     assert max(found.by_layer[:2]) < 0.75  # there "it" is the same in all sentences
@@ -66,7 +68,7 @@ def test_one_that_knows_is_right_every_time(story_pieces):
 
 
 def test_one_that_knows_nothing_is_at_chance(make_reader):
-    filler = make_reader("bert-words")
+    filler = make_reader("bert-masked-lm")
     found = resolve(filler.model, filler.tokenizer, learned=300, asked=300)
     assert found.sentences == 300
     assert 0.35 < found.probe < 0.65

@@ -129,10 +129,10 @@ def test_the_repetition_penalty_is_transformers():
 def test_many_draws_follow_the_softmax():
     """Chi-square over 19 degrees of freedom: 43.8 is passed by one honest die in a thousand."""
     table = torch.randn(20, generator=torch.Generator().manual_seed(6))
-    draws = 20_000
-    found = generate(Urn(table), torch.zeros(1), Sample(seed=11, draws=draws), Limits([1]))[0]
+    num_samples = 20_000
+    found = generate(Urn(table), torch.zeros(1), Sample(seed=11, num_samples=num_samples), Limits([1]))[0]
     counts = torch.bincount(torch.tensor([one.tokens[0] for one in found]), minlength=20)
-    wanted = draws * table.softmax(-1)
+    wanted = num_samples * table.softmax(-1)
     assert ((counts - wanted).square() / wanted).sum() < 43.8
 
 
@@ -141,7 +141,7 @@ class Urn:
 
     def __init__(self, logits, end=None):
         self.table = logits
-        self.config = SimpleNamespace(symbols=SimpleNamespace(padding=None, end=end))
+        self.config = SimpleNamespace(special_ids=SimpleNamespace(pad_id=None, eos_id=end))
 
     def start(self, inputs):
         return Rows(torch.zeros(len(inputs), dtype=torch.long))
@@ -169,10 +169,10 @@ def model(request):
 PROMPTS = [[5, 6, 7, 8], [9], [10, 11, 12, 13, 14, 15, 16], [17, 18], [19, 20, 21]]
 
 
-def drawn(model, prompts, numbers, draws, **settings):
+def drawn(model, prompts, numbers, num_samples, **settings):
     """The texts by the number of their input and of their draw."""
     limits = Limits([12] * len(prompts), numbers=numbers, ends=[3], prompts=prompts)
-    strategy = Sample(**{"temperature": 1.0, "top_p": 0.95, "seed": 5, "draws": draws} | settings)
+    strategy = Sample(**{"temperature": 1.0, "top_p": 0.95, "seed": 5, "num_samples": num_samples} | settings)
     found = generate(model, prompts, strategy, limits)
     return {
         (number, one.draw): (one.tokens, one.ended)
@@ -197,11 +197,11 @@ def test_a_draw_depends_on_nothing_beside_it(model, settings):
 
 def test_draws_come_likeliest_first_and_say_what_the_model_says(model):
     limits = Limits([6] * 5, prompts=PROMPTS)
-    for prompt, several in zip(PROMPTS, generate(model, PROMPTS, Sample(draws=5), limits), strict=True):
+    for prompt, several in zip(PROMPTS, generate(model, PROMPTS, Sample(num_samples=5), limits), strict=True):
         assert sorted(one.draw for one in several) == [0, 1, 2, 3, 4]
         assert [one.score for one in several] == sorted((one.score for one in several), reverse=True)
         for one in several:
-            text = [*one.tokens, *([END] if one.ended and model.config.symbols.end == END else [])]
+            text = [*one.tokens, *([END] if one.ended and model.config.special_ids.eos_id == END else [])]
             with torch.no_grad():
                 logits = model(torch.tensor([[*prompt, *text[:-1]]]))[0, len(prompt) - 1 :].log_softmax(-1)
             total = logits.gather(1, torch.tensor(text)[:, None]).sum().item()
@@ -222,7 +222,7 @@ def test_greedy_with_a_penalty_says_nothing_twice_and_counts_the_prompt(model):
 def test_ids_that_are_no_words_are_not_written_but_have_their_share(strategy):
     table = torch.tensor([0.0, 0.0, 0.0, 3.0, 5.0])
     for renormalized, share in ((False, table.log_softmax(-1)[3]), (True, table[:4].log_softmax(-1)[3])):
-        limits = Limits([1], words=4, renormalized=renormalized)
+        limits = Limits([1], vocab_size=4, renormalized=renormalized)
         ((found, *_),) = generate(Urn(table), [0], strategy, limits)
         assert found.tokens[0] < 4
         if found.tokens == [3]:
@@ -305,15 +305,15 @@ def test_a_beam_with_several_ends_finds_the_best_text_of_all():
 
     texts = []
     for length in range(longest + 1):
-        for words in itertools.product([0, 1, 4, 5], repeat=length):
-            total = sum(log[one, other].item() for one, other in itertools.pairwise((0, *words)))
+        for hidden in itertools.product([0, 1, 4, 5], repeat=length):
+            total = sum(log[one, other].item() for one, other in itertools.pairwise((0, *hidden)))
             if length == longest:
-                texts.append((total, list(words), False))
+                texts.append((total, list(hidden), False))
             else:
-                texts += [(total + log[(0, *words)[-1], end].item(), list(words), True) for end in ends]
+                texts += [(total + log[(0, *hidden)[-1], end].item(), list(hidden), True) for end in ends]
     wanted = sorted(texts, reverse=True)[:5]
     found = generate(Chain(torch.zeros(6), end=2), [0], Beam(300, 0.0, n_best=5), Limits([longest], ends=[3]))[0]
-    assert [one.tokens for one in found] == [words for _, words, _ in wanted]
+    assert [one.tokens for one in found] == [hidden for _, hidden, _ in wanted]
     assert [one.ended for one in found] == [ended for _, _, ended in wanted]
     assert [one.score for one in found] == pytest.approx([total for total, _, _ in wanted], abs=1e-4)
 
@@ -325,8 +325,8 @@ def test_a_watcher_is_given_every_token_of_every_text_and_stops_its_own(model):
         heard.setdefault((row, draw), []).append(list(tokens))
         return (row, draw) == (1, 0) and len(tokens) == 3
 
-    plain = generate(model, PROMPTS, Sample(draws=2), Limits([9] * 5))
-    found = generate(model, PROMPTS, Sample(draws=2), Limits([9] * 5, watch=watch))
+    plain = generate(model, PROMPTS, Sample(num_samples=2), Limits([9] * 5))
+    found = generate(model, PROMPTS, Sample(num_samples=2), Limits([9] * 5, watch=watch))
     for row, (before, after) in enumerate(zip(plain, found, strict=True)):
         before, after = (sorted(several, key=lambda one: one.draw) for several in (before, after))
         for draw in (0, 1):
@@ -345,6 +345,6 @@ def test_a_translator_draws_as_it_did_without_draws():
     source = torch.tensor([[5, 6, 7, 2], [8, 9, 2, 0], [10, 2, 0, 0]])
     limits = Limits([10] * 3)
     single = generate(model, source, Sample(seed=3), limits)
-    several = generate(model, source, Sample(seed=3, draws=3), limits)
+    several = generate(model, source, Sample(seed=3, num_samples=3), limits)
     for (one,), many in zip(single, several, strict=True):
         assert (one.tokens, one.ended) == next((found.tokens, found.ended) for found in many if found.draw == 0)

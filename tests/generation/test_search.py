@@ -23,7 +23,7 @@ class Chain:
 
     def __init__(self, logits):
         self.logits = logits
-        self.config = SimpleNamespace(symbols=SimpleNamespace(padding=PADDING, end=END))
+        self.config = SimpleNamespace(special_ids=SimpleNamespace(pad_id=PADDING, eos_id=END))
 
     def start(self, inputs):
         return State(inputs)
@@ -91,8 +91,8 @@ def test_greedy_takes_the_likeliest_and_stops_at_end_or_limit(seed):
     model = chain(seed)
     ((found,),) = generate(model, torch.tensor([1]), Greedy(), Limits([7]))
     token, wanted = 1, []
-    words = model.logits.index_fill(1, torch.tensor([PADDING]), -torch.inf)  # padding is never written
-    while len(wanted) < 7 and (token := int(words[token].argmax())) != END:
+    hidden = model.logits.index_fill(1, torch.tensor([PADDING]), -torch.inf)  # padding is never written
+    while len(wanted) < 7 and (token := int(hidden[token].argmax())) != END:
         wanted.append(token)
     assert found.tokens == wanted
     assert found.ended == (len(wanted) < 7)
@@ -115,8 +115,8 @@ def test_a_closed_text_is_ranked_as_if_it_had_ended(strategy):
 def test_probabilities_with_and_without_the_share_of_padding(strategy):
     model = chain(3)
     model.logits[:, PADDING] = 5.0
-    words = model.logits.index_fill(1, torch.tensor([PADDING]), -torch.inf)
-    for renormalized, log in ((False, model.logits.log_softmax(-1)), (True, words.log_softmax(-1))):
+    hidden = model.logits.index_fill(1, torch.tensor([PADDING]), -torch.inf)
+    for renormalized, log in ((False, model.logits.log_softmax(-1)), (True, hidden.log_softmax(-1))):
         ((found, *_),) = generate(model, torch.tensor([1]), strategy, Limits([5], renormalized=renormalized))
         path = [1, *found.tokens, *([END] if found.ended else [])]
         total = sum(log[one, other].item() for one, other in itertools.pairwise(path))
@@ -143,10 +143,10 @@ def test_the_end_waits_for_the_shortest_length():
         assert found.ended
 
 
-def frequencies(strategy, logits, draws=20_000):
-    chances = (torch.arange(draws) + 0.5) / draws  # every chance once: frequencies are exact up to 1/draws
-    picked = strategy.pick(logits.expand(draws, -1), chances)
-    return torch.bincount(picked, minlength=logits.shape[-1]) / draws
+def frequencies(strategy, logits, num_samples=20_000):
+    chances = (torch.arange(num_samples) + 0.5) / num_samples  # every chance once: frequencies are exact up to 1/draws
+    picked = strategy.pick(logits.expand(num_samples, -1), chances)
+    return torch.bincount(picked, minlength=logits.shape[-1]) / num_samples
 
 
 def test_sampling_follows_the_probabilities_and_the_temperature():
@@ -203,12 +203,12 @@ def test_impossible_strategies_are_refused_when_they_are_made(make, message):
         make()
 
 
-@pytest.mark.parametrize("words", [7, 1024, 5000, 8192])
+@pytest.mark.parametrize("hidden", [7, 1024, 5000, 8192])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_ranking_gives_the_same_in_rows_and_in_columns(words, rows):
-    torch.manual_seed(words)
-    values = torch.randn(rows, words)
-    values[:, words // 3] = -torch.inf
+def test_ranking_gives_the_same_in_rows_and_in_columns(hidden, rows):
+    torch.manual_seed(hidden)
+    values = torch.randn(rows, hidden)
+    values[:, hidden // 3] = -torch.inf
     columns = values.t().contiguous().t()
     assert lies_in_columns(columns) == (rows > 1)
     assert not lies_in_columns(values)

@@ -29,7 +29,7 @@ def inputs_of(example):
     if example in LANGUAGE_MODELS:
         return PROMPTS
     source = torch.randint(4, 30, (15, 9), generator=torch.Generator().manual_seed(3))
-    source[::2, 6:] = example.config.symbols.padding
+    source[::2, 6:] = example.config.special_ids.pad_id
     return source
 
 
@@ -38,7 +38,7 @@ def limits_of(**more):
 
 
 @pytest.mark.parametrize("example", [*TRANSLATORS, *LANGUAGE_MODELS], ids=named)
-@pytest.mark.parametrize("limits", [{}, {"shortest": 3}, {"words": 20}, {"ends": [5, 6], "shortest": 2}], ids=str)
+@pytest.mark.parametrize("limits", [{}, {"shortest": 3}, {"vocab_size": 20}, {"ends": [5, 6], "shortest": 2}], ids=str)
 def test_the_texts_are_the_scored_ones(example, limits, monkeypatch):
     model, inputs = example.loud_model().eval(), inputs_of(example)
     wanted = generate(model, inputs, Greedy(), limits_of(**limits))

@@ -21,16 +21,16 @@ SIZE, PADDING = 300, 0
 ARCHITECTURES = {
     "bert": "BertModel",
     "bert-pretraining": "BertForPreTraining",
-    "bert-words": "BertForMaskedLM",
-    "bert-classifier": "BertForSequenceClassification",
-    "bert-tagger": "BertForTokenClassification",
+    "bert-masked-lm": "BertForMaskedLM",
+    "bert-sequence-classification": "BertForSequenceClassification",
+    "bert-token-classification": "BertForTokenClassification",
 }
 TASKS = {
     "bert": "encoding",
     "bert-pretraining": "masked",
-    "bert-words": "masked",
-    "bert-classifier": "classification",
-    "bert-tagger": "tagging",
+    "bert-masked-lm": "masked",
+    "bert-sequence-classification": "classification",
+    "bert-token-classification": "tagging",
 }
 SHAPES = {
     "plain": {},
@@ -92,9 +92,9 @@ def rows():
     """Ids of pairs, the second row padded."""
     found = torch.randint(5, SIZE, (3, 30), generator=torch.Generator().manual_seed(3))
     found[1, 20:] = PADDING
-    segments = torch.zeros_like(found)
-    segments[:, 12:20] = 1
-    return found, segments
+    segment_ids = torch.zeros_like(found)
+    segment_ids[:, 12:20] = 1
+    return found, segment_ids
 
 
 def theirs(folder, kind):
@@ -102,18 +102,18 @@ def theirs(folder, kind):
 
 
 @torch.no_grad()
-def outputs_of_theirs(model, ids, segments):
-    found = model(ids, attention_mask=(ids != PADDING).long(), token_type_ids=segments, output_hidden_states=True)
+def outputs_of_theirs(model, ids, segment_ids):
+    found = model(ids, attention_mask=(ids != PADDING).long(), token_type_ids=segment_ids, output_hidden_states=True)
     names = ("last_hidden_state", "pooler_output", "logits", "prediction_logits", "seq_relationship_logits")
     heads = [found[name] for name in names if found.get(name) is not None]
     return found.hidden_states[-1], heads
 
 
 @torch.no_grad()
-def outputs_of_ours(model, ids, segments):
-    found = model(ids, segments)
+def outputs_of_ours(model, ids, segment_ids):
+    found = model(ids, segment_ids)
     heads = [found] if torch.is_tensor(found) else [one for one in found if one is not None]
-    return model.read(ids, segments).words, heads
+    return model.read(ids, segment_ids).hidden, heads
 
 
 def real(tensor, ids):
@@ -159,15 +159,18 @@ def test_reading_and_writing_gives_the_same_bits_and_opens(folders, rows, words,
     assert_same_model(huggingface.load(out), ours)
 
 
-FACTS = {"vocabulary": SIZE, "context": 40, "width": 32, "heads": 2, "layers": 2}
-LABELS = {"bert-classifier": ("good", "bad", "so so"), "bert-tagger": ("O", "B-PER", "I-PER")}
+FACTS = {"vocab_size": SIZE, "context": 40, "width": 32, "heads": 2, "layers": 2}
+LABELS = {
+    "bert-sequence-classification": ("good", "bad", "so so"),
+    "bert-token-classification": ("O", "B-PER", "I-PER"),
+}
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_what_we_make_opens_in_transformers(words, rows, tmp_path, kind):
     labels = {"labels": LABELS[kind]} if kind in LABELS else {}
-    symbols = {"padding": words.padding, "begin": words.begin, "end": words.end, "mask": words.mask}
-    facts = MODELS[kind].config(**FACTS, **labels, activation="swish", symbols=symbols)
+    special_ids = {name: getattr(words, name) for name in ("pad_id", "bos_id", "eos_id", "mask_id")}
+    facts = MODELS[kind].config(**FACTS, **labels, activation="swish", special_ids=special_ids)
     ours = MODELS[kind].model(facts).eval()
     write_folder(tmp_path / "out", huggingface.files(kind, ours, words))
     found = theirs(tmp_path / "out", kind)
@@ -178,15 +181,15 @@ def test_what_we_make_opens_in_transformers(words, rows, tmp_path, kind):
 
 
 def test_a_score_stays_a_score_and_one_class_is_not_written_as_one(words, tmp_path):
-    symbols = {"padding": words.padding, "begin": words.begin, "end": words.end, "mask": words.mask}
-    config, model = MODELS["bert-classifier"]
-    score, one = (model(config(**FACTS, labels=labels, symbols=symbols)) for labels in ((), ("only",)))
-    write_folder(tmp_path / "out", huggingface.files("bert-classifier", score, words))
-    found = theirs(tmp_path / "out", "bert-classifier").config
+    special_ids = {name: getattr(words, name) for name in ("pad_id", "bos_id", "eos_id", "mask_id")}
+    config, model = MODELS["bert-sequence-classification"]
+    score, one = (model(config(**FACTS, labels=labels, special_ids=special_ids)) for labels in ((), ("only",)))
+    write_folder(tmp_path / "out", huggingface.files("bert-sequence-classification", score, words))
+    found = theirs(tmp_path / "out", "bert-sequence-classification").config
     assert (found.num_labels, found.problem_type) == (1, "regression")
     assert huggingface.load(tmp_path / "out").model.config.labels == ()
     with pytest.raises(ConfigError, match=r"one class \(only\) cannot be written"):
-        huggingface.files("bert-classifier", one, words)
+        huggingface.files("bert-sequence-classification", one, words)
 
 
 # ------------------------------------------------ files of other times
@@ -227,7 +230,7 @@ SPELLINGS = [
     *((kind, change) for kind in ARCHITECTURES for change in (old_names, buffers)),
     *((kind, without_prefix) for kind in ARCHITECTURES if kind != "bert"),
     ("bert", with_prefix),
-    *((kind, change) for kind in ("bert-pretraining", "bert-words") for change in (copies, only_the_copy)),
+    *((kind, change) for kind in ("bert-pretraining", "bert-masked-lm") for change in (copies, only_the_copy)),
 ]
 
 
@@ -254,7 +257,7 @@ def test_a_file_with_more_heads_than_it_says_is_what_it_holds(folders, copy, edi
     assert_same_model(found, huggingface.load(folders("bert-pretraining")))
 
 
-@pytest.mark.parametrize("kind", ["bert-words", "bert-tagger"])
+@pytest.mark.parametrize("kind", ["bert-masked-lm", "bert-token-classification"])
 def test_a_pooler_without_use_is_left_out_and_named(folders, copy, edit, kind):
     folder = copy(folders(kind))
     more = {"bert.pooler.dense.weight": torch.ones(48, 48), "bert.pooler.dense.bias": torch.ones(48)}
@@ -272,7 +275,7 @@ def test_an_encoder_without_pooler(folders, copy, edit, rows):
     found = huggingface.load(folder).model
     assert not found.config.pooler
     assert found(*rows).whole is None
-    assert torch.equal(found(*rows).words, huggingface.load(folders("bert")).model(*rows).words)
+    assert torch.equal(found(*rows).hidden, huggingface.load(folders("bert")).model(*rows).hidden)
     write_folder(folder.parent / "out", huggingface.files("bert", found, huggingface.load(folder).tokenizer))
     assert not huggingface.load(folder.parent / "out").model.config.pooler
 
@@ -305,7 +308,7 @@ LABELED = {
 }
 
 
-@pytest.mark.parametrize("kind", ["bert-classifier", "bert-tagger"])
+@pytest.mark.parametrize("kind", ["bert-sequence-classification", "bert-token-classification"])
 @pytest.mark.parametrize("case", LABELED)
 def test_labels_have_their_names(folders, copy, edit_json, kind, case):
     changes, wanted = LABELED[case]
@@ -315,8 +318,8 @@ def test_labels_have_their_names(folders, copy, edit_json, kind, case):
 
 
 def test_one_label_is_a_score_but_for_a_tagger(folders):
-    assert huggingface.load(folders("bert-classifier", "gelu_new")).model.config.labels == ()
-    assert huggingface.load(folders("bert-tagger", "gelu_new")).model.config.labels == ("LABEL_0",)
+    assert huggingface.load(folders("bert-sequence-classification", "gelu_new")).model.config.labels == ()
+    assert huggingface.load(folders("bert-token-classification", "gelu_new")).model.config.labels == ("LABEL_0",)
 
 
 # ------------------------------------------------ faults
@@ -327,10 +330,10 @@ FAULTS = {
         lambda t: t.pop("encoder.layer.1.attention.self.key.bias"),
         "no weight encoder.layer.1.attention.self.key.bias",
     ),
-    "no head": ("bert-classifier", lambda t: t.pop("classifier.bias"), "no weight classifier.bias"),
+    "no head": ("bert-sequence-classification", lambda t: t.pop("classifier.bias"), "no weight classifier.bias"),
     "half a pooler": ("bert", lambda t: t.pop("pooler.dense.bias"), "no weight pooler.dense.bias"),
     "no word head": (
-        "bert-words",
+        "bert-masked-lm",
         lambda t: [t.pop(name) for name in list(t) if name.startswith("cls.")],
         "no weight cls.predictions.transform.dense.weight",
     ),
@@ -346,17 +349,17 @@ FAULTS = {
         "a weight encoder.layer.2.output.dense.bias",
     ),
     "another head": (
-        "bert-words",
+        "bert-masked-lm",
         lambda t: t.update({"qa_outputs.weight": torch.zeros(2, 48)}),
         "a weight qa_outputs.weight",
     ),
     "shape": (
-        "bert-tagger",
+        "bert-token-classification",
         lambda t: t.update({"classifier.weight": torch.zeros(3, 48)}),
         r"classifier.weight has shape \(3, 48\), wanted \(2, 48\)",
     ),
     "other table": (
-        "bert-words",
+        "bert-masked-lm",
         lambda t: t.update({"cls.predictions.decoder.weight": torch.ones(SIZE, 48)}),
         "cls.predictions.decoder.weight differs",
     ),
@@ -410,7 +413,7 @@ KEYS = {
 @pytest.mark.parametrize("key", KEYS)
 def test_what_regard_has_not_is_named(folders, copy, edit_json, key):
     changes, named = KEYS[key]
-    folder = copy(folders("bert-classifier"))
+    folder = copy(folders("bert-sequence-classification"))
     edit_json(folder / "config.json", **{"id2label": NAMED_BY_NUMBER, "label2id": None} | changes)
     with pytest.raises(FolderError, match=named) as error:
         huggingface.load(folder)
@@ -425,7 +428,7 @@ def test_a_folder_without_tokenizer_is_named(folders, copy):
 
 
 def test_a_pickle_is_refused_with_the_way_out(folders, copy):
-    folder = copy(folders("bert-words"))
+    folder = copy(folders("bert-masked-lm"))
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(FolderError, match=r"a pickle.*transformers\.BertForMaskedLM\.from_pretrained"):
         huggingface.load(folder)

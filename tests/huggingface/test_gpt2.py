@@ -70,7 +70,7 @@ def test_reading_and_writing_gives_the_same_bits_and_opens(folder, bpe, ids, tmp
 
 @torch.no_grad()
 def test_what_we_make_opens_in_transformers(bpe, ids, tmp_path):
-    ours = GPT(GPTConfig(vocabulary=300, context=64, width=32, heads=2, layers=2, activation="gelu_tanh")).eval()
+    ours = GPT(GPTConfig(vocab_size=300, context=64, width=32, heads=2, layers=2, activation="gelu_tanh")).eval()
     tokenizer = TextTokenizer.load(bpe.to_str().encode())
     write_folder(tmp_path / "out", huggingface.files("gpt", ours, tokenizer))
     found, report = AutoModelForCausalLM.from_pretrained(tmp_path / "out", output_loading_info=True)

@@ -108,7 +108,7 @@ def test_reading_and_writing_gives_the_same_bits_and_opens(folder, bpe, ids, tmp
 @pytest.mark.parametrize("bias", [False, True])
 def test_what_we_make_opens_in_transformers(bpe, ids, tmp_path, bias):
     config = LlamaConfig(
-        vocabulary=300, context=64, width=32, heads=4, key_heads=2, layers=2, feed_forward=40, bias=bias
+        vocab_size=300, context=64, width=32, heads=4, num_kv_heads=2, layers=2, feed_forward=40, bias=bias
     )
     ours = Llama(config).eval()
     write_folder(tmp_path / "out", huggingface.files("llama", ours, TextTokenizer.load(bpe.to_str().encode())))
@@ -122,13 +122,17 @@ def test_what_we_make_opens_in_transformers(bpe, ids, tmp_path, bias):
 @torch.no_grad()
 def test_the_older_spellings_of_the_angles(plain, copy, edit_json, ids):
     folder = copy(plain)
-    stretch = {"type" if key == "rope_type" else key: value for key, value in STRETCH.items()}
-    edit_json(folder / "config.json", rope_parameters=None, rope_theta=700.0, rope_scaling=stretch)
+    rope_scaling = {"type" if key == "rope_type" else key: value for key, value in STRETCH.items()}
+    edit_json(folder / "config.json", rope_parameters=None, rope_theta=700.0, rope_scaling=rope_scaling)
     found = huggingface.load(folder).model
-    assert (found.config.base, found.config.stretch.factor, found.config.stretch.trained) == (700.0, 8.0, 32)
+    assert (found.config.rope_theta, found.config.rope_scaling.factor, found.config.rope_scaling.original_context) == (
+        700.0,
+        8.0,
+        32,
+    )
     assert (found(ids) - theirs(folder)(ids).logits).abs().max() <= 1e-4
     edit_json(folder / "config.json", rope_scaling=None)
-    assert huggingface.load(folder).model.config.stretch is None
+    assert huggingface.load(folder).model.config.rope_scaling is None
 
 
 def test_old_files_hold_the_rates_of_turning(plain, copy, edit):

@@ -323,7 +323,7 @@ def test_what_we_train_opens_in_transformers_and_gives_the_same(mine, here, tmp_
     batch = names(texts, return_tensors="pt", padding=True, return_token_type_ids=False)
     assert batch.input_ids.tolist() == ours.task.encode(texts).tolist()
     with torch.no_grad():
-        target = torch.full((10, 1), ours.tokenizer.begin)
+        target = torch.full((10, 1), ours.tokenizer.bos_id)
         wanted = theirs.eval()(**batch, decoder_input_ids=target).logits
         assert_close(ours.model(batch.input_ids, target), wanted, atol=1e-5, rtol=0)
         written = theirs.generate(**batch, num_beams=1, max_length=30)
@@ -335,14 +335,14 @@ def test_what_we_train_opens_in_transformers_and_gives_the_same(mine, here, tmp_
 
 def test_untied_tables_open_in_transformers(tmp_path):
     config = TransformerConfig(
-        vocabulary=300,
+        vocab_size=300,
         width=16,
         heads=2,
         layers=1,
         feed_forward=16,
         tied=False,
         positions="halves",
-        symbols={"padding": 299, "begin": 299, "end": 0},
+        special_ids={"pad_id": 299, "bos_id": 299, "eos_id": 0},
     )
     ours = Transformer(config).eval()
     write_folder(tmp_path / "out", marian.files(ours, Tokenizer.train(["a b c"] * 9, 300)))

@@ -29,8 +29,8 @@ SHAPES = {
     },
     "gelu_new": {"hidden_act": "gelu_new", "num_hidden_layers": 1, "image_size": 16},
 }
-TINY = ["model.width=16", "model.heads=2", "model.feed_forward=16", "data.heldout=4", "training.evaluate_on=2"]
-TINY += ["training.batch_tokens=200", "training.warmup=1", "training.steps=2"]
+TINY = ["model.width=16", "model.heads=2", "model.feed_forward=16", "data.validation=4", "training.evaluate_on=2"]
+TINY += ["training.max_tokens=200", "training.warmup=1", "training.steps=2"]
 
 
 def random_vit(architecture="ViTModel", **changes):
@@ -78,7 +78,7 @@ def test_the_numbers_are_those_of_transformers(folder, blocks):
     wanted = theirs(pixels, output_hidden_states=True)
     if blocks == "one":  # what the first block hands on, before any norm
         seen = []
-        model.blocks[0].words.watcher = seen.append
+        model.blocks[0].hidden.watcher = seen.append
         model(pixels)
         assert (seen[0] - wanted.hidden_states[1]).abs().max() <= 1e-5
     else:
@@ -89,7 +89,7 @@ def test_the_numbers_are_those_of_transformers(folder, blocks):
 
 def captioner_of(folder):
     vit, side, cell = read_sight(folder)
-    sizes = {"vocabulary": 40, "width": 16, "heads": 2, "feed_forward": 16}
+    sizes = {"vocab_size": 40, "width": 16, "heads": 2, "feed_forward": 16}
     model = Captioner(CaptionerConfig(encoder="vit", vit=vit, side=side, cell=cell, **sizes)).eval()
     found, _ = read_weights(folder, read_sight(folder))
     model.encoder.transformer.load_state_dict(found)
@@ -222,6 +222,6 @@ def test_what_cannot_be_is_refused_in_a_line(here, plain, reader, tmp_path):
 
 
 def test_a_captioner_that_sees_otherwise_has_no_counterpart(tmp_path):
-    sizes = {"vocabulary": 40, "width": 16, "heads": 2, "feed_forward": 16, "side": 32}
+    sizes = {"vocab_size": 40, "width": 16, "heads": 2, "feed_forward": 16, "side": 32}
     with pytest.raises(ConfigError, match="a captioner that sees by cnn has no counterpart"):
         huggingface.files("captioner", Captioner(CaptionerConfig(**sizes)), None)

@@ -18,11 +18,11 @@ from tests.contracts.examples import LANGUAGE_MODELS, TRANSLATORS, named
 @pytest.mark.parametrize("example", [*TRANSLATORS, *LANGUAGE_MODELS], ids=named)
 def test_every_model_says_where_its_words_are_looked_up(example):
     model = example.model()
-    assert model.words_table.shape == (40, 24)
+    assert model.input_embeddings.shape == (40, 24)
     ids = torch.tensor([[5]])
     before = model.embedding(ids)
     with torch.no_grad():
-        model.words_table[5] += 1
+        model.input_embeddings[5] += 1
     assert_close(model.embedding(ids) - before, torch.full((1, 1, 24), model.embedding.scale))
 
 
@@ -43,7 +43,7 @@ def test_a_trained_tokenizer_names_its_words():
     assert names[-1] is None
     plain = TextTokenizer.train(["the cat sat on the mat"] * 9, 300)
     assert {"cat", "sat", "mat"} <= set(plain.whole_words())
-    assert plain.whole_words()[plain.end] is None
+    assert plain.whole_words()[plain.eos_id] is None
     assert len(plain.whole_words()) == plain.size
 
 

@@ -13,13 +13,13 @@ from torch.testing import assert_close
 
 from regard import kernels
 from regard.layers.attention import KeysValues, attend
-from regard.layers.cache import Cache
+from regard.layers.cache import KVCache
 from regard.layers.feed_forward import ACTIVATIONS
-from regard.layers.linear import Linear, activated, at_once
-from regard.layers.masks import Texts
+from regard.layers.linear import Linear, activated, fused_qkv
+from regard.layers.masks import Varlen
 from regard.layers.norm import LayerNorm
 from regard.layers.quantized import QuantizedLinear
-from regard.layers.screening import Screen, likeliest_written_out
+from regard.layers.screening import ArgmaxShortlist, likeliest_written_out
 from regard.layers.tap import Tap
 
 pytestmark = pytest.mark.skipif(not kernels.here(), reason=f"no kernels on this machine: {kernels.why_not()}")
@@ -52,14 +52,14 @@ def cores(count):
 
 @settings(deadline=None, max_examples=60)
 @given(
-    words=st.integers(1, 90),
+    hidden=st.integers(1, 90),
     rows=st.integers(1, 70),
     inner=st.integers(1, 1100),
     biased=st.booleans(),
     threads=st.sampled_from([1, 2, 3, 5]),
 )
-def test_a_product_is_torchs(words, rows, inner, biased, threads):
-    x, weight, bias = numbers(words, inner), numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
+def test_a_product_is_torchs(hidden, rows, inner, biased, threads):
+    x, weight, bias = numbers(hidden, inner), numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
     with cores(threads):
         found = kernels.linear(x, weight, bias)
     wanted = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
@@ -68,15 +68,15 @@ def test_a_product_is_torchs(words, rows, inner, biased, threads):
 
 @settings(deadline=None, max_examples=40)
 @given(
-    words=st.integers(1, 700),
+    hidden=st.integers(1, 700),
     rows=st.integers(1, 60),
     inner=st.integers(1, 80),
     parts=st.integers(1, 3),
     activation=st.sampled_from([None, "relu", "swish", "gelu", "gelu_tanh"]),
     threads=st.integers(1, 3),
 )
-def test_matrices_side_by_side_and_an_activation_are_torchs(words, rows, inner, parts, activation, threads):
-    x = numbers(words, inner)
+def test_matrices_side_by_side_and_an_activation_are_torchs(hidden, rows, inner, parts, activation, threads):
+    x = numbers(hidden, inner)
     weights = [numbers(rows, inner, seed=part) for part in range(parts)]
     biases = [None if part == 1 else numbers(rows, seed=10 + part) for part in range(parts)]
     with cores(threads):
@@ -86,19 +86,19 @@ def test_matrices_side_by_side_and_an_activation_are_torchs(words, rows, inner, 
 
 
 def test_layers_in_one_go_are_the_layers_one_by_one():
-    words, layers = numbers(3, 5, 32), [Linear(32, 48) for _ in range(3)]
-    apart = [F.linear(words, layer.weight, layer.bias) for layer in layers]
-    for found, wanted in zip(at_once(words, *layers), apart, strict=True):
+    hidden, layers = numbers(3, 5, 32), [Linear(32, 48) for _ in range(3)]
+    apart = [F.linear(hidden, layer.weight, layer.bias) for layer in layers]
+    for found, wanted in zip(fused_qkv(hidden, *layers), apart, strict=True):
         assert_close(found, wanted, atol=1e-5, rtol=1e-5)
     gelu = ACTIVATIONS["gelu"]
-    assert_close(activated(words, layers[0], gelu), gelu.plain(apart[0]), atol=1e-5, rtol=1e-5)
+    assert_close(activated(hidden, layers[0], gelu), gelu.plain(apart[0]), atol=1e-5, rtol=1e-5)
 
 
 def test_a_hook_sees_its_layer_also_where_layers_go_in_one():
-    words, layers, seen = numbers(9, 32), [Linear(32, 32) for _ in range(2)], []
-    before = at_once(words, *layers)
+    hidden, layers, seen = numbers(9, 32), [Linear(32, 32) for _ in range(2)], []
+    before = fused_qkv(hidden, *layers)
     layers[1].register_forward_hook(lambda layer, given, out: seen.append(out))
-    found = at_once(words, *layers)
+    found = fused_qkv(hidden, *layers)
     assert torch.equal(seen[0], found[1])
     assert_close(torch.cat(found), torch.cat(before), atol=1e-6, rtol=1e-5)
 
@@ -109,15 +109,15 @@ def test_a_hook_sees_its_layer_also_where_layers_go_in_one():
 @needs_int8
 @settings(deadline=None, max_examples=60)
 @given(
-    words=st.integers(1, 70),
+    hidden=st.integers(1, 70),
     rows=st.integers(1, 400),
     inner=st.integers(1, 300),
     biased=st.booleans(),
     spread=st.sampled_from([0.0, 1.0, 3.0]),  # of the columns: words with few very large numbers
     threads=st.integers(1, 3),
 )
-def test_the_likeliest_word_is_the_largest_logit(words, rows, inner, biased, spread, threads):
-    x = numbers(words, inner) * numbers(inner, seed=5).mul(spread).exp()
+def test_the_likeliest_word_is_the_largest_logit(hidden, rows, inner, biased, spread, threads):
+    x = numbers(hidden, inner) * numbers(inner, seed=5).mul(spread).exp()
     table, bias = numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
     with cores(threads):
         near = kernels.rounded(table)
@@ -135,7 +135,7 @@ def test_of_equal_words_the_first_and_no_banned_one():
     table = numbers(3000, 512, seed=1)
     table[[700, 2000, 2999]] = table[11] * 5
     x = table[11].expand(20, -1) + 0.1 * numbers(20, 512)
-    screen = Screen(table)
+    screen = ArgmaxShortlist(table)
     assert screen.likeliest(x).tolist() == [700] * 20
     assert screen.likeliest(x, frozenset([5, 700])).tolist() == [2000] * 20
     for banned in ([], [700, 2000, 2999], range(100, 3000)):
@@ -201,12 +201,12 @@ def test_a_word_that_is_no_number_has_no_likeliest_and_harms_no_other():
 @needs_int8
 def test_there_is_no_screen_of_damaged_or_small_tables():
     large = numbers(5000, 256)
-    assert Screen.of(large) is not None
-    assert Screen.of(large[:100]) is None
+    assert ArgmaxShortlist.of(large) is not None
+    assert ArgmaxShortlist.of(large[:100]) is None
     large[4, 4] = math.nan
-    assert Screen.of(large) is None
+    assert ArgmaxShortlist.of(large) is None
     with kernels.left_out():
-        assert Screen.of(numbers(5000, 256)) is None
+        assert ArgmaxShortlist.of(numbers(5000, 256)) is None
 
 
 @needs_int8
@@ -235,7 +235,7 @@ def test_texts_behind_each_other_are_the_texts_alone(lengths, heads, vectors, th
     several = numbers(1, sum(lengths), 3 * heads, 16 * vectors).transpose(1, 2)  # as one product leaves them
     query, key, value = several.split(heads, dim=1)
     with cores(threads):
-        found = attend(query, key, value, Texts(lengths))
+        found = attend(query, key, value, Varlen(lengths))
     parts = zip(*(part.split(lengths, dim=2) for part in (query, key, value)), strict=True)
     alone = [F.scaled_dot_product_attention(*text) for text in parts]
     assert_close(found, torch.cat(alone, dim=2), atol=1e-5, rtol=1e-5)
@@ -243,7 +243,7 @@ def test_texts_behind_each_other_are_the_texts_alone(lengths, heads, vectors, th
 
 def test_texts_are_seen_alike_with_a_mask_by_who_has_no_kernel_or_watches():
     query, key, value = (numbers(1, 2, 9, 16, seed=seed) for seed in range(3))
-    texts, tap = Texts([4, 5]), Tap()
+    texts, tap = Varlen([4, 5]), Tap()
     found = attend(query, key, value, texts)
     with kernels.left_out():
         assert_close(attend(query, key, value, texts), found, atol=1e-6, rtol=1e-5)
@@ -255,7 +255,7 @@ def test_texts_are_seen_alike_with_a_mask_by_who_has_no_kernel_or_watches():
 
 def test_texts_that_are_not_alike_take_another_way():
     query = numbers(1, 4, 9, 16)
-    texts = Texts([4, 5])
+    texts = Varlen([4, 5])
     for key in (numbers(1, 2, 9, 16, seed=1), numbers(1, 4, 16, 9, seed=1).transpose(2, 3)):  # shared; in columns
         value = key + 1
         found = attend(query, key, value, texts)
@@ -267,7 +267,7 @@ def test_texts_that_are_not_alike_take_another_way():
 def test_damage_stays_in_its_text():
     query, key, value = (numbers(1, 1, 40, 16, seed=seed) for seed in range(3))
     key[0, 0, 3, 3] = math.nan
-    found = attend(query, key, value, Texts([10, 30]))
+    found = attend(query, key, value, Varlen([10, 30]))
     assert found[:, :, :10].isnan().all()
     assert found[:, :, 10:].isfinite().all()
 
@@ -281,9 +281,9 @@ def test_a_large_matrix_and_leading_dimensions():
 
 @needs_int8
 @settings(deadline=None, max_examples=60)
-@given(words=st.integers(1, 70), rows=st.integers(1, 50), inner=st.integers(1, 2100), biased=st.booleans())
-def test_a_product_in_int8_is_that_of_the_rounded_matrix(words, rows, inner, biased):
-    x, weight, bias = numbers(words, inner), numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
+@given(hidden=st.integers(1, 70), rows=st.integers(1, 50), inner=st.integers(1, 2100), biased=st.booleans())
+def test_a_product_in_int8_is_that_of_the_rounded_matrix(hidden, rows, inner, biased):
+    x, weight, bias = numbers(hidden, inner), numbers(rows, inner, seed=1), numbers(rows, seed=2) if biased else None
     matrix = kernels.rounded(weight)
     exact = F.linear(
         x.double(), matrix.rows[:, :inner].double() * matrix.scales[:, None], None if bias is None else bias.double()
@@ -300,16 +300,16 @@ def test_a_product_in_int8_is_that_of_the_rounded_matrix(words, rows, inner, bia
 def test_sums_of_the_largest_numbers_do_not_overflow():
     inner = 16384
     matrix = kernels.rounded(torch.ones(3, inner))
-    for words in (1, 20):
-        found = kernels.linear_int8(torch.full((words, inner), -7.0), matrix)
-        assert_close(found, torch.full((words, 3), -7.0 * inner), rtol=1e-3, atol=0)
+    for hidden in (1, 20):
+        found = kernels.linear_int8(torch.full((hidden, inner), -7.0), matrix)
+        assert_close(found, torch.full((hidden, 3), -7.0 * inner), rtol=1e-3, atol=0)
 
 
 @needs_int8
 @pytest.mark.parametrize("damage", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("words", [1, 5, 20])
-def test_damage_stays_visible_in_products(damage, words):
-    x, weight = numbers(words, 64), numbers(9, 64, seed=1)
+@pytest.mark.parametrize("hidden", [1, 5, 20])
+def test_damage_stays_visible_in_products(damage, hidden):
+    x, weight = numbers(hidden, 64), numbers(9, 64, seed=1)
     x[-1, 3] = damage
     for found in (kernels.linear(x, weight), kernels.linear_int8(x, kernels.rounded(weight))):
         assert not found[-1].isfinite().any()
@@ -380,7 +380,7 @@ def test_attention_takes_the_kernel_only_where_it_fits(monkeypatch):
 def test_texts_that_change_rows_keep_what_they_saw(plain):
     """A cache with a table of rows, and one that copies, hold the same after any exchange, loss and growth."""
     chance = torch.Generator().manual_seed(4)
-    cache, texts = Cache(room=2), [torch.zeros(0, 3, 4) for _ in range(4)]
+    cache, texts = KVCache(room=2), [torch.zeros(0, 3, 4) for _ in range(4)]
     for rows in ([0, 1, 2, 3], [3, 3, 0, 1], [1, 0], [1, 1, 0], [2, 1, 0, 0, 1], [4, 0]):
         new = torch.randn(len(texts), 1, 3, 4, generator=chance)
         cache.append(KeysValues(new.transpose(1, 2), new.transpose(1, 2) * 2))
@@ -400,12 +400,14 @@ def test_texts_that_change_rows_keep_what_they_saw(plain):
 
 
 @settings(deadline=None, max_examples=60)
-@given(rows=st.integers(1, 5), words=st.integers(1, 300), count=st.integers(1, 9), scale=st.sampled_from([0.1, 5, 500]))
-def test_the_best_and_the_totals_are_torchs(rows, words, count, scale):
-    logits = numbers(rows, words) * scale
+@given(
+    rows=st.integers(1, 5), hidden=st.integers(1, 300), count=st.integers(1, 9), scale=st.sampled_from([0.1, 5, 500])
+)
+def test_the_best_and_the_totals_are_torchs(rows, hidden, count, scale):
+    logits = numbers(rows, hidden) * scale
     assert_close(kernels.log_totals(logits), logits.logsumexp(-1), atol=1e-5, rtol=1e-5)
-    best, places = kernels.top(logits, min(count, words))
-    wanted = logits.topk(min(count, words))
+    best, places = kernels.top(logits, min(count, hidden))
+    wanted = logits.topk(min(count, hidden))
     assert torch.equal(best, wanted.values)
     assert torch.equal(logits.gather(1, places), wanted.values)
     assert all(len(set(row)) == len(row) for row in places.tolist())
@@ -438,47 +440,47 @@ PLAIN = {"gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "swis
 @pytest.mark.parametrize("name", kernels.ACTIVATIONS)
 @pytest.mark.parametrize("count", [1, 15, 16, 1000])
 def test_activations_and_their_gradients_are_torchs(count, name):
-    words = (numbers(count) * 4).requires_grad_()
-    words.data[0] = 60.0  # far out it is the line itself
+    hidden = (numbers(count) * 4).requires_grad_()
+    hidden.data[0] = 60.0  # far out it is the line itself
     outer = numbers(count, seed=1)
     with torch.enable_grad():
-        wanted = PLAIN[name](words)
-        (gradient,) = torch.autograd.grad(wanted, words, outer)
-    assert_close(kernels.activate(words, name), wanted, atol=1e-6, rtol=1e-5)
-    assert_close(kernels.activation_gradient(words, outer, name), gradient, atol=2e-6, rtol=1e-5)
+        wanted = PLAIN[name](hidden)
+        (gradient,) = torch.autograd.grad(wanted, hidden, outer)
+    assert_close(kernels.activate(hidden, name), wanted, atol=1e-6, rtol=1e-5)
+    assert_close(kernels.activation_gradient(hidden, outer, name), gradient, atol=2e-6, rtol=1e-5)
     assert kernels.activate(torch.tensor([math.nan]), name).isnan().all()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 7), (2, 5, 16), (4, 33), (64, 512)])
 def test_a_norm_of_a_sum_is_torchs(shape, threads):
-    words, update = numbers(*shape) * 3 + 100, numbers(*shape, seed=1)
+    hidden, update = numbers(*shape) * 3 + 100, numbers(*shape, seed=1)
     gain, bias = numbers(shape[-1], seed=2), numbers(shape[-1], seed=3)
     with cores(threads):
-        found = kernels.norm_of_sum(words, update, gain, bias, 1e-5)
-    exact = F.layer_norm((words + update).double(), gain.shape, gain.double(), bias.double(), 1e-5)
+        found = kernels.norm_of_sum(hidden, update, gain, bias, 1e-5)
+    exact = F.layer_norm((hidden + update).double(), gain.shape, gain.double(), bias.double(), 1e-5)
     assert_close(found, exact.float(), atol=1e-4, rtol=1e-4)
     layer = LayerNorm(shape[-1])
     layer.weight.copy_(gain), layer.bias.copy_(bias)
-    assert torch.equal(layer(words, update), found)
+    assert torch.equal(layer(hidden, update), found)
     with kernels.left_out():
-        assert_close(layer(words, update), layer(words + update), atol=0, rtol=0)
+        assert_close(layer(hidden, update), layer(hidden + update), atol=0, rtol=0)
 
 
 @pytest.mark.parametrize("damage", [math.nan, math.inf])
 def test_damage_stays_visible_in_norms(damage):
-    words, update = numbers(3, 20), numbers(3, 20, seed=1)
+    hidden, update = numbers(3, 20), numbers(3, 20, seed=1)
     update[1, 19] = damage
-    found = kernels.norm_of_sum(words, update, torch.ones(20), torch.zeros(20), 1e-5)
+    found = kernels.norm_of_sum(hidden, update, torch.ones(20), torch.zeros(20), 1e-5)
     assert found[1].isnan().all()
     assert found[[0, 2]].isfinite().all()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize(("rows", "words"), [(1, 1), (3, 17), (20, 300)])
-def test_losses_and_gradients_are_torchs(rows, words, smoothing):
-    logits = (numbers(rows, words) * 5).requires_grad_()
-    targets = torch.randint(words, (rows,), generator=torch.Generator().manual_seed(2))
+@pytest.mark.parametrize(("rows", "hidden"), [(1, 1), (3, 17), (20, 300)])
+def test_losses_and_gradients_are_torchs(rows, hidden, smoothing):
+    logits = (numbers(rows, hidden) * 5).requires_grad_()
+    targets = torch.randint(hidden, (rows,), generator=torch.Generator().manual_seed(2))
     targets[-1] = -100
     with torch.enable_grad():
         wanted = F.cross_entropy(logits, targets, reduction="none", label_smoothing=smoothing)

@@ -19,7 +19,7 @@ from regard.layers.attention import (
     attend,
     attend_written_out,
 )
-from regard.layers.cache import Cache
+from regard.layers.cache import KVCache
 from regard.layers.positions import Rotary, sinusoidal
 
 # The lecture's table of raw scores, and what it shows after the causal mask and the softmax of each row.
@@ -153,10 +153,10 @@ def test_additive_similarity_is_bahdanaus_formula():
 def test_permuting_the_words_permutes_self_attention_and_positions_break_that():
     torch.manual_seed(0)
     attention = MultiHeadAttention(16, 4).eval()
-    words = torch.randn(1, 7, 16)
+    hidden = torch.randn(1, 7, 16)
     order = torch.randperm(7)
-    assert_close(attention(words[:, order], words[:, order]), attention(words, words)[:, order])
-    placed, moved = words + sinusoidal(7, 16), words[:, order] + sinusoidal(7, 16)
+    assert_close(attention(hidden[:, order], hidden[:, order]), attention(hidden, hidden)[:, order])
+    placed, moved = hidden + sinusoidal(7, 16), hidden[:, order] + sinusoidal(7, 16)
     assert not torch.allclose(attention(moved, moved), attention(placed, placed)[:, order], atol=1e-3)
 
 
@@ -172,25 +172,25 @@ def test_multi_head_attention_is_the_concatenation_of_its_heads():
     """head_i = Attention(W_i x), then the output projection of all of them side by side."""
     torch.manual_seed(0)
     attention = MultiHeadAttention(8, 2)
-    words, memory = torch.randn(1, 3, 8), torch.randn(1, 5, 8)
+    hidden, memory = torch.randn(1, 3, 8), torch.randn(1, 5, 8)
     heads = []
     for part in (slice(0, 4), slice(4, 8)):
         query, key, value = (
             x @ layer.weight[part].T + layer.bias[part]
-            for x, layer in ((words, attention.query), (memory, attention.key), (memory, attention.value))
+            for x, layer in ((hidden, attention.query), (memory, attention.key), (memory, attention.value))
         )
         heads.append((query @ key.transpose(1, 2) / 2).softmax(-1) @ value)
-    assert_close(attention(words, memory), attention.output(torch.cat(heads, -1)))
+    assert_close(attention(hidden, memory), attention.output(torch.cat(heads, -1)))
 
 
 def test_remembering_once_and_looking_twice_is_the_same():
     torch.manual_seed(0)
     attention = MultiHeadAttention(8, 2)
-    words, memory = torch.randn(2, 3, 8), torch.randn(2, 5, 8)
+    hidden, memory = torch.randn(2, 3, 8), torch.randn(2, 5, 8)
     mask = masks.padding(torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]), 0)
     kept = attention.remember(memory)
-    assert_close(attention.look(words[:, :1], kept, mask), attention(words, memory, mask)[:, :1])
-    assert_close(attention.look(words[:, 1:], kept, mask), attention(words, memory, mask)[:, 1:])
+    assert_close(attention.look(hidden[:, :1], kept, mask), attention(hidden, memory, mask)[:, :1])
+    assert_close(attention.look(hidden[:, 1:], kept, mask), attention(hidden, memory, mask)[:, 1:])
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -239,23 +239,23 @@ def test_self_attention_is_multi_head_attention_that_looks_back():
             rows = [getattr(layer, part) for layer in (other.query, other.key, other.value)]
             getattr(one.project, part).copy_(torch.cat(rows))
             getattr(one.output, part).copy_(getattr(other.output, part))
-    words = torch.randn(2, 5, 12)
-    assert_close(one(words), other(words, words, masks.causal(5)))
+    hidden = torch.randn(2, 5, 12)
+    assert_close(one(hidden), other(hidden, hidden, masks.causal(5)))
     mask = masks.padding(torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]), 0)
-    assert_close(one(words, mask), other(words, words, mask & masks.causal(5)))
+    assert_close(one(hidden, mask), other(hidden, hidden, mask & masks.causal(5)))
 
 
 def test_shared_keys_are_equal_keys_in_the_matrix():
     """Six heads over two keys are six heads over six keys, each of the two three times in the matrix."""
-    shared, full = SelfAttention(24, 6, key_heads=2), SelfAttention(24, 6)
+    shared, full = SelfAttention(24, 6, num_kv_heads=2), SelfAttention(24, 6)
     with torch.no_grad():
         for part in ("weight", "bias"):
             query, *two = getattr(shared.project, part).split([24, 8, 8])
             rows = [kind.split(4)[head // 3] for kind in two for head in range(6)]
             getattr(full.project, part).copy_(torch.cat([query, *rows]))
             getattr(full.output, part).copy_(getattr(shared.output, part))
-    words = torch.randn(2, 5, 24)
-    assert_close(shared(words), full(words))
+    hidden = torch.randn(2, 5, 24)
+    assert_close(shared(hidden), full(hidden))
 
 
 def test_self_attention_has_the_biases_it_is_told_to_have():
@@ -269,30 +269,30 @@ def test_self_attention_has_the_biases_it_is_told_to_have():
 
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize("pieces", [[1] * 7, [4, 1, 2], [7]])
-@pytest.mark.parametrize("key_heads", [1, 2, 6])
-def test_words_piece_by_piece_with_a_cache_are_the_words_at_once(key_heads, pieces, watched):
-    attention = SelfAttention(24, 6, key_heads=key_heads)
-    words = torch.randn(2, 7, 24)
+@pytest.mark.parametrize("num_kv_heads", [1, 2, 6])
+def test_words_piece_by_piece_with_a_cache_are_the_words_at_once(num_kv_heads, pieces, watched):
+    attention = SelfAttention(24, 6, num_kv_heads=num_kv_heads)
+    hidden = torch.randn(2, 7, 24)
     mask = torch.tensor([[False, False, True, True, True, True, True], [True] * 7])[:, None, None]  # row 0 has blanks
-    rotary, cache = Rotary(4), Cache(room=2)
-    whole = attention(words, mask, turn=rotary(torch.arange(7)).turn).detach()
+    rotary, cache = Rotary(4), KVCache(room=2)
+    whole = attention(hidden, mask, turn=rotary(torch.arange(7)).turn).detach()
     found, start = [], 0
     with torch.no_grad(), watch(attention, *["weights"] * watched):
         for piece in pieces:
             stop = start + piece
             turn = rotary(torch.arange(start, stop)).turn
-            found.append(attention(words[:, start:stop], mask[..., :stop], turn=turn, cache=cache))
+            found.append(attention(hidden[:, start:stop], mask[..., :stop], turn=turn, cache=cache))
             start = stop
     assert_close(torch.cat(found, dim=1), whole)
-    assert cache.seen.key.shape == (2, key_heads, 7, 4)
+    assert cache.seen.key.shape == (2, num_kv_heads, 7, 4)
 
 
 def test_turned_self_attention_sees_how_far_apart_words_stand_and_not_where():
     attention = SelfAttention(16, 2)
-    words, rotary = torch.randn(1, 6, 16), Rotary(8)
+    hidden, rotary = torch.randn(1, 6, 16), Rotary(8)
     here, moved, spread = (
-        attention(words, turn=rotary(places).turn)
-        for places in (torch.arange(6), torch.arange(6) + 100, torch.arange(6) * 3)
+        attention(hidden, turn=rotary(position_ids).turn)
+        for position_ids in (torch.arange(6), torch.arange(6) + 100, torch.arange(6) * 3)
     )
     assert_close(moved, here, atol=1e-5, rtol=1e-4)
     assert (spread - here)[:, 1:].abs().amax(-1).min() > 1e-4
@@ -301,12 +301,12 @@ def test_turned_self_attention_sees_how_far_apart_words_stand_and_not_where():
 def test_a_memory_may_have_a_width_of_its_own():
     """Against the lecture's formula, head by head."""
     attention = MultiHeadAttention(6, 2, memory_width=10)
-    words, memory = torch.randn(2, 4, 6), torch.randn(2, 5, 10)
+    hidden, memory = torch.randn(2, 4, 6), torch.randn(2, 5, 10)
     mask = torch.tensor([[True] * 5, [True, True, True, False, False]])[:, None, None]
-    query, key, value = attention.query(words), attention.key(memory), attention.value(memory)
+    query, key, value = attention.query(hidden), attention.key(memory), attention.value(memory)
     heads = []
     for head in (slice(0, 3), slice(3, 6)):
         scores = query[..., head] @ key[..., head].transpose(1, 2) / math.sqrt(3)
         weights = scores.masked_fill(~mask[:, 0], -math.inf).softmax(-1)
         heads.append(weights @ value[..., head])
-    assert_close(attention(words, memory, mask), attention.output(torch.cat(heads, dim=-1)))
+    assert_close(attention(hidden, memory, mask), attention.output(torch.cat(heads, dim=-1)))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.layers.attention import KeysValues
-from regard.layers.cache import Cache
+from regard.layers.cache import KVCache
 
 
 def some(batch, length, start):
@@ -16,7 +16,7 @@ def some(batch, length, start):
 @settings(deadline=None)
 @given(st.lists(st.one_of(st.integers(1, 5), st.sampled_from(["reorder", "crop"])), max_size=12), st.randoms())
 def test_a_cache_is_a_growing_tensor(actions, random):
-    cache, plain = Cache(room=2), None
+    cache, plain = KVCache(room=2), None
     for number, action in enumerate(actions):
         if action == "reorder":
             if plain is not None:
@@ -39,6 +39,6 @@ def test_a_cache_is_a_growing_tensor(actions, random):
 
 
 def test_a_step_writes_in_place():
-    cache = Cache(room=8)
+    cache = KVCache(room=8)
     before = cache.append(some(2, 3, 0)).key.data_ptr()
     assert cache.append(some(2, 3, 9)).key.data_ptr() == before

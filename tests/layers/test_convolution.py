@@ -11,14 +11,14 @@ def test_a_window_is_torchs_convolution_and_a_gate():
     torch.manual_seed(0)
     layer = GatedConvolution(5, kernel=3)
     torch.nn.init.normal_(layer.window.bias)
-    words = torch.randn(2, 9, 5)
+    hidden = torch.randn(2, 9, 5)
     kernel = layer.window.weight.view(10, 3, 5).transpose(1, 2)  # (out, in, place)
-    wanted = F.glu(F.conv1d(words.transpose(1, 2), kernel, layer.window.bias), dim=1).transpose(1, 2)
-    assert_close(layer(words), wanted)
-    assert layer(words).shape == (2, 7, 5)
+    wanted = F.glu(F.conv1d(hidden.transpose(1, 2), kernel, layer.window.bias), dim=1).transpose(1, 2)
+    assert_close(layer(hidden), wanted)
+    assert layer(hidden).shape == (2, 7, 5)
 
 
 def test_variance_comes_through_about_as_it_went_in():
     torch.manual_seed(0)
-    words = torch.randn(4, 200, 64)
-    assert 0.5 < GatedConvolution(64, kernel=3)(words).var() < 2.0
+    hidden = torch.randn(4, 200, 64)
+    assert 0.5 < GatedConvolution(64, kernel=3)(hidden).var() < 2.0

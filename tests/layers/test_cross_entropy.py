@@ -13,11 +13,11 @@ CHUNK = "regard.layers.cross_entropy.CHUNK"
 PLACES, WIDTH, WORDS = 12, 5, 10
 
 
-def some(*, words=True, table=True, dtype=torch.float32):
+def some(*, hidden=True, table=True, dtype=torch.float32):
     generator = torch.Generator().manual_seed(3)
     targets = torch.randint(WORDS, (PLACES,), generator=generator)
     made = [torch.randn(n, WIDTH, generator=generator, dtype=dtype) for n in (PLACES, WORDS)]
-    return made[0].requires_grad_(words), made[1].requires_grad_(table), targets
+    return made[0].requires_grad_(hidden), made[1].requires_grad_(table), targets
 
 
 # Rows at a time: one, though the chunk is smaller; one; five, the last chunk shorter; six, no rest; all; more than all.
@@ -26,10 +26,10 @@ def some(*, words=True, table=True, dtype=torch.float32):
 @pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
 def test_chunked_equals_written_out(monkeypatch, chunk, ignored, wanted):
     monkeypatch.setattr(CHUNK, chunk)
-    words, table, targets = some(words=wanted[0], table=wanted[1])
+    hidden, table, targets = some(hidden=wanted[0], table=wanted[1])
     targets[ignored] = IGNORED
-    parts = [part for part in (words, table) if part.requires_grad]
-    one, other = cross_entropy(words, table, targets), cross_entropy_written_out(words, table, targets)
+    parts = [part for part in (hidden, table) if part.requires_grad]
+    one, other = cross_entropy(hidden, table, targets), cross_entropy_written_out(hidden, table, targets)
     assert_close(one, other)
     for mine, theirs in zip(torch.autograd.grad(one / 7, parts), torch.autograd.grad(other / 7, parts), strict=True):
         assert_close(mine, theirs)
@@ -40,13 +40,13 @@ def test_chunked_equals_written_out(monkeypatch, chunk, ignored, wanted):
 @pytest.mark.parametrize("chunk", [10, 2**21])
 def test_without_gradients_it_is_the_same_number(monkeypatch, chunk):
     monkeypatch.setattr(CHUNK, chunk)
-    words, table, targets = some()
+    hidden, table, targets = some()
     targets[2] = IGNORED
     with torch.no_grad():
-        loss = cross_entropy(words, table, targets)
+        loss = cross_entropy(hidden, table, targets)
     assert not loss.requires_grad
-    assert_close(loss, cross_entropy_written_out(words, table, targets).detach())
-    assert not cross_entropy(words.detach(), table.detach(), targets).requires_grad
+    assert_close(loss, cross_entropy_written_out(hidden, table, targets).detach())
+    assert not cross_entropy(hidden.detach(), table.detach(), targets).requires_grad
 
 
 def test_the_loss_by_hand():
@@ -58,51 +58,51 @@ def test_the_loss_by_hand():
 
 @pytest.mark.parametrize("wrong", [-1, -99, -101])
 def test_a_target_below_zero_is_a_mistake(wrong):
-    words, table, targets = some()
+    hidden, table, targets = some()
     targets[[2, 7]] = torch.tensor([IGNORED, wrong])
     with pytest.raises(AssertionError, match=f"a target of {wrong}; wanted 0 to 9, or {IGNORED}"):
-        cross_entropy(words, table, targets)
+        cross_entropy(hidden, table, targets)
 
 
 def test_huge_logits_stay_finite():
-    words, table, targets = some()
+    hidden, table, targets = some()
     with torch.no_grad():
-        words *= 1e4
-    loss = cross_entropy(words, table, targets)
+        hidden *= 1e4
+    loss = cross_entropy(hidden, table, targets)
     loss.backward()
-    assert_close(loss, cross_entropy_written_out(words, table, targets))
-    assert words.grad.isfinite().all()
+    assert_close(loss, cross_entropy_written_out(hidden, table, targets))
+    assert hidden.grad.isfinite().all()
     assert table.grad.isfinite().all()
 
 
 def test_the_inputs_are_not_written_on():
-    words, table, targets = some()
+    hidden, table, targets = some()
     targets[1] = IGNORED
-    before = [part.detach().clone() for part in (words, table, targets)]
-    cross_entropy(words, table, targets).backward()
-    assert all(torch.equal(one, part) for one, part in zip(before, (words, table, targets), strict=True))
+    before = [part.detach().clone() for part in (hidden, table, targets)]
+    cross_entropy(hidden, table, targets).backward()
+    assert all(torch.equal(one, part) for one, part in zip(before, (hidden, table, targets), strict=True))
 
 
 def test_words_need_not_lie_in_rows(monkeypatch):
     monkeypatch.setattr(CHUNK, 50)
-    words, table, targets = some()
-    columns = words.detach().t().contiguous().t().requires_grad_()
-    one, other = cross_entropy(columns, table, targets), cross_entropy(words, table, targets)
+    hidden, table, targets = some()
+    columns = hidden.detach().t().contiguous().t().requires_grad_()
+    one, other = cross_entropy(columns, table, targets), cross_entropy(hidden, table, targets)
     assert_close(one, other)
-    assert_close(torch.autograd.grad(one, columns), torch.autograd.grad(other, words))
+    assert_close(torch.autograd.grad(one, columns), torch.autograd.grad(other, hidden))
 
 
 @pytest.mark.parametrize("chunk", [10, 30, 2**21])
 def test_the_gradients_are_those_of_small_differences(monkeypatch, chunk):
     monkeypatch.setattr(CHUNK, chunk)
-    words, table, targets = some(dtype=torch.float64)
+    hidden, table, targets = some(dtype=torch.float64)
     targets[4] = IGNORED
-    assert torch.autograd.gradcheck(lambda *parts: cross_entropy(*parts, targets), (words, table))
+    assert torch.autograd.gradcheck(lambda *parts: cross_entropy(*parts, targets), (hidden, table))
 
 
 def test_a_second_derivative_is_refused_and_not_made_up():
-    words, table, targets = some()
-    (gradient,) = torch.autograd.grad(cross_entropy(words, table, targets).square(), words, create_graph=True)
+    hidden, table, targets = some()
+    (gradient,) = torch.autograd.grad(cross_entropy(hidden, table, targets).square(), hidden, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.square().sum().backward()
 
@@ -129,10 +129,10 @@ class Memory(TorchDispatchMode):
 
 def many(ignored=()):
     """300 places, 1000 words."""
-    words, table = torch.randn(300, 4, requires_grad=True), torch.randn(1000, 4, requires_grad=True)
+    hidden, table = torch.randn(300, 4, requires_grad=True), torch.randn(1000, 4, requires_grad=True)
     targets = torch.randint(1000, (300,))
     targets[list(ignored)] = IGNORED
-    return words, table, targets
+    return hidden, table, targets
 
 
 @pytest.mark.parametrize("ignored", [[], [0, 100, 299]])

@@ -12,14 +12,14 @@ from regard.layers.dropout import Dropout
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_so_many_are_left_out_and_the_others_made_larger(share, plain):
     torch.manual_seed(0)
-    words = torch.ones(400, 501)
+    hidden = torch.ones(400, 501)
     if plain:
         with kernels.left_out():
-            found = Dropout(share)(words)
+            found = Dropout(share)(hidden)
     else:
-        found = Dropout(share)(words)
+        found = Dropout(share)(hidden)
     left_out = (found == 0).double()
-    deviation = (share * (1 - share) / words.numel()) ** 0.5
+    deviation = (share * (1 - share) / hidden.numel()) ** 0.5
     assert abs(left_out.mean().item() - share) < 4 * deviation
     assert_close(found[found != 0], torch.full_like(found[found != 0], 1 / (1 - share)))
     for one, other in ((left_out[:, 1:], left_out[:, :-1]), (left_out[1:], left_out[:-1])):  # neighbors do not know it
@@ -28,26 +28,26 @@ def test_so_many_are_left_out_and_the_others_made_larger(share, plain):
 
 def test_the_gradient_takes_the_same_places():
     torch.manual_seed(1)
-    words = torch.randn(37, 19, requires_grad=True)
-    found = Dropout(0.3)(words)
+    hidden = torch.randn(37, 19, requires_grad=True)
+    found = Dropout(0.3)(hidden)
     found.backward(torch.ones_like(found))
-    assert torch.equal(words.grad == 0, found == 0)
-    assert_close(words.grad[found != 0], torch.full_like(found[found != 0], 1 / 0.7))
+    assert torch.equal(hidden.grad == 0, found == 0)
+    assert_close(hidden.grad[found != 0], torch.full_like(found[found != 0], 1 / 0.7))
 
 
 def test_chance_is_torchs():
-    words, layer = torch.ones(20, 30), Dropout(0.5)
+    hidden, layer = torch.ones(20, 30), Dropout(0.5)
     torch.manual_seed(5)
-    first, second = layer(words), layer(words)
+    first, second = layer(hidden), layer(hidden)
     torch.manual_seed(5)
-    assert torch.equal(layer(words), first)
+    assert torch.equal(layer(hidden), first)
     assert not torch.equal(first, second)
     share = ((first == 0) & (second == 0)).float().mean().item()  # two draws do not know of each other
     assert abs(share - 0.25) < 4 * (0.25 * 0.75 / 600) ** 0.5
 
 
 def test_without_training_and_without_a_share_nothing_happens():
-    words = torch.ones(3, 4)
-    assert torch.equal(Dropout(0.5).eval()(words), words)
-    assert torch.equal(Dropout(0.0)(words), words)
-    assert not Dropout(1.0)(words).any()
+    hidden = torch.ones(3, 4)
+    assert torch.equal(Dropout(0.5).eval()(hidden), hidden)
+    assert torch.equal(Dropout(0.0)(hidden), hidden)
+    assert not Dropout(1.0)(hidden).any()

@@ -31,18 +31,18 @@ def test_an_activation_is_its_formula(name):
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_a_feed_forward_network_is_two_matrices_and_what_stands_between(name):
     network = FeedForward(6, 10, name)
-    words = torch.randn(2, 3, 6)
-    inner = words @ network.expand.weight.T + network.expand.bias
+    hidden = torch.randn(2, 3, 6)
+    inner = hidden @ network.expand.weight.T + network.expand.bias
     inner = inner.detach().double().apply_(FORMULAS[name]).float()
-    assert_close(network(words), inner @ network.contract.weight.T + network.contract.bias)
+    assert_close(network(hidden), inner @ network.contract.weight.T + network.contract.bias)
 
 
 def test_a_gated_network_is_its_formula():
     """(swish(x W1) · x W2) W3, of a matrix whose first half is W1."""
     network = GatedFeedForward(6, 10)
-    words = torch.randn(2, 3, 6)
+    hidden = torch.randn(2, 3, 6)
     first, second = network.expand.weight[:10], network.expand.weight[10:]
-    gate = words @ first.T
-    wanted = (gate * torch.sigmoid(gate) * (words @ second.T)) @ network.contract.weight.T
-    assert_close(network(words), wanted)
+    gate = hidden @ first.T
+    wanted = (gate * torch.sigmoid(gate) * (hidden @ second.T)) @ network.contract.weight.T
+    assert_close(network(hidden), wanted)
     assert [name for name, _ in network.named_parameters()] == ["expand.weight", "contract.weight"]

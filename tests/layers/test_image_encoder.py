@@ -33,15 +33,15 @@ def test_a_convolution_is_torchs_with_its_weight_as_a_matrix(kernel, stride):
     torchs = nn.Conv2d(5, 7, kernel, stride=stride, padding=(kernel - 1) // 2, bias=False)
     with torch.no_grad():
         torchs.weight.copy_(ours.weight.view_as(torchs.weight))
-    places = torch.randn(2, 5, 8, 8)
-    assert_close(ours(places), torchs(places))
+    position_ids = torch.randn(2, 5, 8, 8)
+    assert_close(ours(position_ids), torchs(position_ids))
 
 
 def test_a_convolution_is_the_product_of_a_window_and_the_matrix():
     convolution = Convolution(2, 3, 3)
-    places = torch.randn(1, 2, 5, 5)
-    window = F.pad(places, (1, 1, 1, 1))[0, :, 2:5, 1:4].flatten()  # around row 2, column 1
-    assert_close(convolution(places)[0, :, 2, 1], convolution.weight @ window)
+    position_ids = torch.randn(1, 2, 5, 5)
+    window = F.pad(position_ids, (1, 1, 1, 1))[0, :, 2:5, 1:4].flatten()  # around row 2, column 1
+    assert_close(convolution(position_ids)[0, :, 2, 1], convolution.weight @ window)
 
 
 def test_muon_takes_the_convolutions():
@@ -54,8 +54,8 @@ def test_muon_takes_the_convolutions():
 def test_a_block_that_adds_nothing_hands_its_places_on():
     block = ResidualBlock(8, 8)
     nn.init.zeros_(block.second.weight)
-    places = torch.randn(2, 8, 4, 4)
-    assert torch.equal(block(places), places)
+    position_ids = torch.randn(2, 8, 4, 4)
+    assert torch.equal(block(position_ids), position_ids)
 
 
 def test_halvings_double_the_channels():
@@ -80,7 +80,7 @@ def test_a_cell_stands_for_its_own_pixels():
         nn.init.constant_(parameter, 1.0)
     for module in encoder.modules():
         if isinstance(module, nn.GroupNorm):
-            module.forward = lambda places: places  # a norm sees all of the picture
+            module.forward = lambda position_ids: position_ids  # a norm sees all of the picture
     encoder.norm = nn.Identity()
     pixels = torch.ones(1, 3, 128, 128, requires_grad=True)
     encoder(pixels)[0, 8 * 16 + 8].sum().backward()  # row 8, column 8: its middle is (68, 68)

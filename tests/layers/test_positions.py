@@ -16,9 +16,9 @@ from regard.layers.positions import (
     Added,
     Concatenated,
     LearnedPositions,
+    RopeScaling,
     Rotary,
     SinusoidalPositions,
-    Stretch,
     sinusoidal,
     sinusoidal_halves,
     stretched,
@@ -71,23 +71,23 @@ def test_learned_positions_end_with_a_clear_error():
 
 
 def test_adding_is_concatenating_with_two_identities():
-    words, places = torch.randn(2, 5, 8), sinusoidal(5, 8)
+    hidden, position_ids = torch.randn(2, 5, 8), sinusoidal(5, 8)
     joined = Concatenated(8)
     with torch.no_grad():
         joined.project.weight.copy_(torch.cat([torch.eye(8), torch.eye(8)], dim=1))
-    assert_close(joined(words, places), Added()(words, places))
+    assert_close(joined(hidden, position_ids), Added()(hidden, position_ids))
 
 
 def test_learned_positions_of_places_are_the_rows_of_the_table():
     positions = LearnedPositions(4, 8)
     torch.nn.init.normal_(positions.table)
-    places = torch.tensor([[0, 1, 2], [3, 0, 1]])
-    assert torch.equal(positions(0, 4, places), positions.table[places])
-    assert torch.equal(positions(0, 3, places)[0], positions(0, 3))
+    position_ids = torch.tensor([[0, 1, 2], [3, 0, 1]])
+    assert torch.equal(positions(0, 4, position_ids), positions.table[position_ids])
+    assert torch.equal(positions(0, 3, position_ids)[0], positions(0, 3))
 
 
-def turned(heads, places, **settings):
-    return Rotary(heads.shape[-1], **settings)(places).turn(heads)
+def turned(heads, position_ids, **settings):
+    return Rotary(heads.shape[-1], **settings)(position_ids).turn(heads)
 
 
 @pytest.mark.parametrize(("width", "base"), [(2, 10_000.0), (6, 100.0), (64, 500_000.0)])
@@ -138,10 +138,10 @@ def test_turning_keeps_the_norm_and_place_0_as_it_was():
 
 def test_each_row_may_have_places_of_its_own():
     heads = torch.randn(3, 2, 4, 8)
-    places = torch.tensor([[0, 1, 2, 3], [0, 0, 1, 2], [7, 8, 9, 10]])
-    found = turned(heads, places)
+    position_ids = torch.tensor([[0, 1, 2, 3], [0, 0, 1, 2], [7, 8, 9, 10]])
+    found = turned(heads, position_ids)
     for row in range(3):
-        assert_close(found[row], turned(heads[row : row + 1], places[row])[0])
+        assert_close(found[row], turned(heads[row : row + 1], position_ids[row])[0])
 
 
 def test_rates_are_a_formula_and_are_not_saved():
@@ -151,7 +151,7 @@ def test_rates_are_a_formula_and_are_not_saved():
     assert not rotary.state_dict()
 
 
-LLAMA_3 = Stretch(factor=32.0, low=1.0, high=4.0, trained=8192)
+LLAMA_3 = RopeScaling(factor=32.0, low=1.0, high=4.0, original_context=8192)
 
 
 def test_stretching_slows_the_slow_waves_and_leaves_the_fast_ones():
@@ -165,17 +165,17 @@ def test_between_the_bounds_stretching_mixes():
     assert_close(stretched(rates, LLAMA_3), rates * (0.5 + 0.5 / 32))
 
 
-@pytest.mark.parametrize("stretch", [LLAMA_3, Stretch(8.0, 1.0, 4.0, 8192), Stretch(4.0, 0.5, 8.0, 64)])
-def test_stretched_rates_are_those_of_transformers(stretch):
+@pytest.mark.parametrize("rope_scaling", [LLAMA_3, RopeScaling(8.0, 1.0, 4.0, 8192), RopeScaling(4.0, 0.5, 8.0, 64)])
+def test_stretched_rates_are_those_of_transformers(rope_scaling):
     names = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
     config = LlamaConfig(
         hidden_size=256,
         num_attention_heads=4,
         rope_theta=500_000.0,
         max_position_embeddings=131_072,
-        rope_scaling={"rope_type": "llama3", **dict(zip(names, stretch, strict=True))},
+        rope_scaling={"rope_type": "llama3", **dict(zip(names, rope_scaling, strict=True))},
     )
-    ours = Rotary(64, 500_000.0, stretch).rates
+    ours = Rotary(64, 500_000.0, rope_scaling).rates
     assert_close(ours, LlamaRotaryEmbedding(config).inv_freq, atol=0, rtol=2e-7)
     assert not torch.equal(ours, Rotary(64, 500_000.0).rates)
 

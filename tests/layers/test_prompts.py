@@ -5,8 +5,8 @@ import torch
 
 from regard.errors import InputError
 from regard.layers.attention import KeysValues
-from regard.layers.cache import Cache
-from regard.layers.prompts import PromptState, of_segments, segments_of, side_by_side, unread
+from regard.layers.cache import KVCache
+from regard.layers.prompts import PromptState, of_segment_ids, prefill_inputs, segment_ids_of, side_by_side
 
 CPU = torch.device("cpu")
 
@@ -21,18 +21,18 @@ def test_prompts_of_one_length_have_no_blanks():
     ids, blanks = side_by_side([[5, 6], [7, 8]], CPU)
     assert ids.tolist() == [[5, 6], [7, 8]]
     assert blanks is None
-    assert segments_of(None, 2) is None
-    assert of_segments(None) == (None, None)
+    assert segment_ids_of(None, 2) is None
+    assert of_segment_ids(None) == (None, None)
 
 
 def test_the_last_token_of_each_prompt_is_stepped_and_the_others_are_read():
-    state, before, places, mask = unread([[5, 6, 7], [8], [9, 10]], 4, CPU)
+    state, before, position_ids, mask = prefill_inputs([[5, 6, 7], [8], [9, 10]], 4, CPU)
     assert state.first.tolist() == [7, 8, 10]
     assert (len(state.caches), state.length, state.blanks.tolist()) == (4, 0, [0, 2, 1])
     assert before.tolist() == [[5, 6], [0, 0], [0, 9]]
-    assert (places.shape, mask.shape) == ((3, 2), (3, 1, 2, 2))
-    state, before, places, mask = unread([[5], [6]], 4, CPU)
-    assert (before.shape, places, mask, state.blanks) == ((2, 0), None, None, None)
+    assert (position_ids.shape, mask.shape) == ((3, 2), (3, 1, 2, 2))
+    state, before, position_ids, mask = prefill_inputs([[5], [6]], 4, CPU)
+    assert (before.shape, position_ids, mask, state.blanks) == ((2, 0), None, None, None)
 
 
 @pytest.mark.parametrize(("prompts", "number"), [([[]], 1), ([[5], [], [6, 7]], 2)])
@@ -43,19 +43,19 @@ def test_an_empty_prompt_is_named(prompts, number):
 
 def test_segments_are_0_where_a_row_is_blank():
     blanks = torch.tensor([0, 2, 3])
-    assert segments_of(blanks, 3).tolist() == [[1, 1, 1], [0, 0, 1], [0, 0, 0]]
-    assert segments_of(blanks, 2).tolist() == [[1, 1], [0, 0], [0, 0]]
+    assert segment_ids_of(blanks, 3).tolist() == [[1, 1, 1], [0, 0, 1], [0, 0, 0]]
+    assert segment_ids_of(blanks, 2).tolist() == [[1, 1], [0, 0], [0, 0]]
 
 
 def test_places_and_mask_of_segments():
-    places, mask = of_segments(torch.tensor([[0, 1, 1, 2]]))
-    assert places.tolist() == [[0, 0, 1, 0]]
+    position_ids, mask = of_segment_ids(torch.tensor([[0, 1, 1, 2]]))
+    assert position_ids.tolist() == [[0, 0, 1, 0]]
     assert mask.int().tolist() == [[[[0, 0, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]]]
 
 
 def state_of(blanks, length):
     """A state after `length` columns; each row's keys are its number."""
-    cache = Cache()
+    cache = KVCache()
     if length:
         rows = torch.arange(2.0)[:, None, None, None].expand(-1, 1, length, 2)
         cache.append(KeysValues(rows, -rows))

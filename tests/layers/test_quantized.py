@@ -29,15 +29,15 @@ def apart(found, wanted):
 @pytest.mark.parametrize(("inner", "outer"), [(64, 48), (7, 3), (1, 1), (512, 2000)])
 def test_it_is_close_to_the_float_layer(inner, outer, bias):
     linear, rounded = pair(inner, outer, bias=bias)
-    words = torch.randn(50, inner)
-    assert rounded(words).shape == (50, outer)
-    assert apart(rounded(words), linear(words)) < 0.03
+    hidden = torch.randn(50, inner)
+    assert rounded(hidden).shape == (50, outer)
+    assert apart(rounded(hidden), linear(hidden)) < 0.03
 
 
 def test_any_shape_of_batch():
     linear, rounded = pair()
-    words = torch.randn(2, 3, 5, 64)
-    assert apart(rounded(words), linear(words)) < 0.03
+    hidden = torch.randn(2, 3, 5, 64)
+    assert apart(rounded(hidden), linear(hidden)) < 0.03
     sliced = torch.randn(4, 10, 128)[:, ::2, ::2]
     assert not sliced.is_contiguous()
     assert torch.equal(rounded(sliced), rounded(sliced.contiguous()))
@@ -47,28 +47,28 @@ def test_any_shape_of_batch():
 @pytest.mark.parametrize("loud", [1.0, 1e4, 1e-6])
 def test_a_word_gets_the_same_bits_whatever_stands_beside_it(loud):
     _, rounded = pair()
-    words = torch.randn(40, 64) * torch.logspace(-3, 3, 40)[:, None]
-    beside = torch.cat([words, loud * torch.randn(13, 64)])
+    hidden = torch.randn(40, 64) * torch.logspace(-3, 3, 40)[:, None]
+    beside = torch.cat([hidden, loud * torch.randn(13, 64)])
     together = rounded(beside)[:40]
     for row in range(40):
-        assert torch.equal(rounded(words[row : row + 1])[0], together[row])
-    assert torch.equal(rounded(words.flip(0)).flip(0), together)
+        assert torch.equal(rounded(hidden[row : row + 1])[0], together[row])
+    assert torch.equal(rounded(hidden.flip(0)).flip(0), together)
 
 
 def test_a_word_that_is_much_louder_than_the_others_costs_them_nothing():
     linear, rounded = pair(bias=False)
-    words = torch.randn(20, 64)
-    words[7] *= 1e5
-    for found, wanted in zip(rounded(words), linear(words), strict=True):
+    hidden = torch.randn(20, 64)
+    hidden[7] *= 1e5
+    for found, wanted in zip(rounded(hidden), linear(hidden), strict=True):
         assert apart(found, wanted) < 0.03
 
 
 def test_zeros_give_the_bias_and_no_bias_gives_zeros():
     linear, rounded = pair()
-    words = torch.zeros(3, 64)
-    words[1] = torch.randn(64)
-    assert torch.equal(rounded(words)[0], linear.bias)
-    assert not torch.equal(rounded(words)[1], linear.bias)
+    hidden = torch.zeros(3, 64)
+    hidden[1] = torch.randn(64)
+    assert torch.equal(rounded(hidden)[0], linear.bias)
+    assert not torch.equal(rounded(hidden)[1], linear.bias)
     _, bare = pair(bias=False)
     assert not bare(torch.zeros(2, 64)).any()
 
@@ -78,8 +78,8 @@ def test_a_row_of_the_matrix_that_is_zero_or_large_stays_so():
     with torch.no_grad():
         linear.weight[3] = 0.0
         linear.weight[4] *= 1000
-    words = torch.randn(30, 64)
-    found, wanted = QuantizedLinear(linear)(words), linear(words)
+    hidden = torch.randn(30, 64)
+    found, wanted = QuantizedLinear(linear)(hidden), linear(hidden)
     assert not found[:, 3].any()
     for column in range(48):
         if column != 3:  # each has its own scale: a large one does not blur the others
@@ -88,19 +88,19 @@ def test_a_row_of_the_matrix_that_is_zero_or_large_stays_so():
 
 def test_a_scale_of_the_words_is_a_scale_of_the_result():
     _, rounded = pair(bias=False)
-    words = torch.randn(5, 64)
-    assert torch.equal(rounded(words * 1024), rounded(words) * 1024)
+    hidden = torch.randn(5, 64)
+    assert torch.equal(rounded(hidden * 1024), rounded(hidden) * 1024)
 
 
 def test_a_table_is_looked_up_exactly_and_compared_roughly():
-    table = Embedding(90, 32, padding=0).requires_grad_(False)
+    table = Embedding(90, 32, pad_id=0).requires_grad_(False)
     rounded = QuantizedEmbedding(table)
     ids = torch.randint(90, (4, 6))
     assert torch.equal(rounded(ids), table(ids))
-    words, bias = torch.randn(4, 32), torch.randn(90)
-    assert apart(rounded.logits(words), table.logits(words)) < 0.03
-    assert apart(rounded.logits(words, bias), table.logits(words, bias)) < 0.03
-    assert rounded.logits(words[:, None]).shape == (4, 1, 90)
+    hidden, bias = torch.randn(4, 32), torch.randn(90)
+    assert apart(rounded.logits(hidden), table.logits(hidden)) < 0.03
+    assert apart(rounded.logits(hidden, bias), table.logits(hidden, bias)) < 0.03
+    assert rounded.logits(hidden[:, None]).shape == (4, 1, 90)
 
 
 # ------------------------------------------------ whole models
@@ -127,7 +127,7 @@ def test_every_model_thinks_nearly_the_same_in_int8_and_writes(example):
     assert not torch.equal(before, after)
     assert correlation(before, after) > 0.99
     limits = Limits([8] * 4)
-    for strategy in (Greedy(), Beam(3), Sample(draws=2)):
+    for strategy in (Greedy(), Beam(3), Sample(num_samples=2)):
         assert all(found[0].tokens or found[0].ended for found in generate(rounded, inputs, strategy, limits))
     if example in LANGUAGE_MODELS:  # and alone as together: what rounds does not look beside
         together = generate(rounded, inputs, Greedy(), limits)
@@ -142,8 +142,8 @@ def test_every_reader_says_nearly_the_same_in_int8(example):
     assert quantize(rounded) > 0
     assert not any(type(module) in (Linear, Embedding) for module in rounded.modules())
     ids = torch.randint(4, 40, (4, 9), generator=torch.Generator().manual_seed(1))
-    ids[1, 5:], segments = 0, (torch.arange(9) > 4).long().expand(4, -1) * (example.config.sentences > 1)
-    before, after = model(ids, segments), rounded(ids, segments)
+    ids[1, 5:], segment_ids = 0, (torch.arange(9) > 4).long().expand(4, -1) * (example.config.num_segments > 1)
+    before, after = model(ids, segment_ids), rounded(ids, segment_ids)
     for one, other in zip(before, after, strict=True) if isinstance(before, tuple) else [(before, after)]:
         if one is not None:
             assert not torch.equal(one, other)
@@ -154,12 +154,12 @@ def test_every_reader_says_nearly_the_same_in_int8(example):
 def test_a_readers_words_are_compared_with_the_rounded_table():
     for example in READERS:
         if hasattr(model := example.loud_model(), "word_logits"):
-            words = torch.randn(3, 24)
-            wanted = model.word_logits(words)
+            hidden = torch.randn(3, 24)
+            wanted = model.word_logits(hidden)
             embedding = model.encoder.embedding
-            embedding.words = QuantizedEmbedding(embedding.words)
-            assert not torch.equal(model.word_logits(words), wanted)
-            assert apart(model.word_logits(words), wanted) < 0.03
+            embedding.tokens = QuantizedEmbedding(embedding.tokens)
+            assert not torch.equal(model.word_logits(hidden), wanted)
+            assert apart(model.word_logits(hidden), wanted) < 0.03
 
 
 def test_it_also_runs_where_gradients_are_on():

@@ -11,7 +11,7 @@ from regard.layers.recurrent import CELLS, Reader, backward_order, shown
 def same_weights(ours, theirs):
     """Torch's layer with the weights of ours."""
     with torch.no_grad():
-        for name, linear in (("ih", ours.input), ("hh", ours.hidden)):
+        for name, linear in (("ih", ours.input), ("hh", ours.recurrent)):
             getattr(theirs, f"weight_{name}_l0").copy_(linear.weight)
             getattr(theirs, f"bias_{name}_l0").copy_(linear.bias)
     return theirs
@@ -21,18 +21,18 @@ def same_weights(ours, theirs):
 def test_a_cell_is_torchs_forward_and_backward(name, kind):
     torch.manual_seed(0)
     ours = CELLS[name](5, 8)
-    nn.init.normal_(ours.hidden.bias)
+    nn.init.normal_(ours.recurrent.bias)
     theirs = same_weights(ours, kind(5, 8, batch_first=True))
-    words, begin = torch.randn(3, 7, 5), torch.randn(3, ours.parts, 8)
-    states = ours(words, begin)
+    hidden, begin = torch.randn(3, 7, 5), torch.randn(3, ours.parts, 8)
+    states = ours(hidden, begin)
     first = begin.transpose(0, 1).contiguous()
-    wanted, _ = theirs(words, first if name == "gru" else (first[:1], first[1:]))
+    wanted, _ = theirs(hidden, first if name == "gru" else (first[:1], first[1:]))
     assert_close(shown(states), wanted)
     shown(states).square().sum().backward()
     wanted.square().sum().backward()
     assert_close(ours.input.weight.grad, theirs.weight_ih_l0.grad)
-    assert_close(ours.hidden.weight.grad, theirs.weight_hh_l0.grad)
-    assert_close(ours.hidden.bias.grad, theirs.bias_hh_l0.grad)
+    assert_close(ours.recurrent.weight.grad, theirs.weight_hh_l0.grad)
+    assert_close(ours.recurrent.bias.grad, theirs.bias_hh_l0.grad)
 
 
 @pytest.mark.parametrize("name", ["gru", "lstm"])
@@ -42,14 +42,14 @@ def test_reading_both_ways_is_torchs_packed_bidirectional_layer(name):
     kind = nn.GRU if name == "gru" else nn.LSTM
     theirs = same_weights(reader.forwards, kind(5, 4, batch_first=True, bidirectional=True))
     with torch.no_grad():
-        for part, linear in (("ih", reader.backwards.input), ("hh", reader.backwards.hidden)):
+        for part, linear in (("ih", reader.backwards.input), ("hh", reader.backwards.recurrent)):
             getattr(theirs, f"weight_{part}_l0_reverse").copy_(linear.weight)
             getattr(theirs, f"bias_{part}_l0_reverse").copy_(linear.bias)
-    words, lengths = torch.randn(3, 6, 5), torch.tensor([6, 2, 4])
-    packed = nn.utils.rnn.pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
+    hidden, lengths = torch.randn(3, 6, 5), torch.tensor([6, 2, 4])
+    packed = nn.utils.rnn.pack_padded_sequence(hidden, lengths, batch_first=True, enforce_sorted=False)
     wanted, last = theirs(packed)
     wanted, _ = nn.utils.rnn.pad_packed_sequence(wanted, batch_first=True)
-    found, end = reader(words, lengths)
+    found, end = reader(hidden, lengths)
     for row, length in enumerate(lengths):
         assert_close(found[row, :length], wanted[row, :length])
     last = last if name == "gru" else last[0]
@@ -59,9 +59,9 @@ def test_reading_both_ways_is_torchs_packed_bidirectional_layer(name):
 def test_padding_reaches_no_state():
     torch.manual_seed(2)
     reader = Reader("gru", 5, 8, both_ways=True)
-    words, lengths = torch.randn(2, 6, 5, requires_grad=True), torch.tensor([3, 6])
-    found, last = reader(words, lengths)
-    (gradient,) = torch.autograd.grad(found[0, :3].sum() + last[0].sum(), words)
+    hidden, lengths = torch.randn(2, 6, 5, requires_grad=True), torch.tensor([3, 6])
+    found, last = reader(hidden, lengths)
+    (gradient,) = torch.autograd.grad(found[0, :3].sum() + last[0].sum(), hidden)
     assert gradient[0, 3:].eq(0).all()
     assert gradient[0, :3].ne(0).any(-1).all()
 
@@ -74,7 +74,7 @@ def test_backward_order_turns_each_row_and_leaves_its_padding():
 def test_an_lstm_that_forgets_nothing_and_lets_nothing_in_keeps_what_it_has():
     cell = CELLS["lstm"](1, 2)
     with torch.no_grad():
-        for linear in (cell.input, cell.hidden):
+        for linear in (cell.input, cell.recurrent):
             linear.weight.zero_()
             linear.bias.zero_()
         cell.input.bias[:4] = torch.tensor([-50.0, -50.0, 50.0, 50.0])  # enter: shut, forget: keep all

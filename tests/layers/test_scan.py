@@ -15,27 +15,27 @@ def gradients(values, wanted):
     return torch.autograd.grad(sum((value * torch.randn(value.shape)).sum() for value in values), wanted)
 
 
-@pytest.mark.parametrize(("words", "rows"), [(1, 1), (7, 3)])
-def test_a_scan_is_the_loop(words, rows):
+@pytest.mark.parametrize(("hidden", "rows"), [(1, 1), (7, 3)])
+def test_a_scan_is_the_loop(hidden, rows):
     torch.manual_seed(0)
     cell = GRU(5, 6)
-    torch.nn.init.normal_(cell.hidden.bias)
-    given, state = torch.randn(words, rows, 18, requires_grad=True), torch.randn(rows, 1, 6, requires_grad=True)
+    torch.nn.init.normal_(cell.recurrent.bias)
+    given, state = torch.randn(hidden, rows, 18, requires_grad=True), torch.randn(rows, 1, 6, requires_grad=True)
     loop, scan = Recurrence.run(cell, given, state), cell.run(given, state)
     assert_close(scan, loop)
-    parts = [given, state, cell.hidden.weight, cell.hidden.bias]
+    parts = [given, state, cell.recurrent.weight, cell.recurrent.bias]
     for one, other in zip(gradients([scan], parts), gradients([loop], parts), strict=True):
         assert_close(one, other)
 
 
 def test_the_gradients_are_those_of_small_differences():
     torch.manual_seed(1)
-    words, rows, keys, width = 3, 2, 4, 3
+    hidden, rows, keys, width = 3, 2, 4, 3
 
     def made(*shape):
         return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
-    given, state, weight, bias = made(words, rows, 9), made(rows, width), made(9, width), made(9)
+    given, state, weight, bias = made(hidden, rows, 9), made(rows, width), made(9, width), made(9)
     assert torch.autograd.gradcheck(GRUScan.apply, (given, state, weight, bias))
     mask = torch.tensor([[True] * keys, [True, True, False, False]])
     rest = (weight, bias, made(width, width), made(width), made(width), made(9, width))
@@ -45,7 +45,7 @@ def test_the_gradients_are_those_of_small_differences():
 
 def test_a_model_learns_the_same_from_the_loop_and_from_the_scan():
     torch.manual_seed(2)
-    model = RNNTranslator(RNNConfig(vocabulary=20, width=8, dropout=0.0, layers=2))
+    model = RNNTranslator(RNNConfig(vocab_size=20, width=8, dropout=0.0, layers=2))
     source = torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0]])
     target = torch.tensor([[1, 9, 10], [1, 11, 12]])
     parts = [part for part in model.parameters() if part.requires_grad]

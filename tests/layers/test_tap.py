@@ -17,8 +17,8 @@ class Two(nn.Module):
         self.first = MultiHeadAttention(8, 2)
         self.second = MultiHeadAttention(8, 2)
 
-    def forward(self, words):
-        return self.second(self.first(words, words), words)
+    def forward(self, hidden):
+        return self.second(self.first(hidden, hidden), hidden)
 
 
 @pytest.fixture
@@ -37,21 +37,21 @@ def test_taps_leave_no_trace_in_what_is_saved(model):
 
 
 def test_watched_equals_unwatched_and_the_weights_are_those_used(model):
-    words = torch.randn(2, 5, 8)
-    plain = model(words)
+    hidden = torch.randn(2, 5, 8)
+    plain = model(hidden)
     with watch(model, "*.weights") as seen:
-        assert_close(model(words), plain)
+        assert_close(model(hidden), plain)
     assert [value.shape for values in seen.values() for value in values] == [(2, 2, 5, 5)] * 2
     assert_close(seen["first.weights"][0].sum(-1), torch.ones(2, 2, 5))
     assert not any(tap.watched for tap in taps(model).values())
 
 
 def test_a_watcher_may_put_another_value_in_place(model):
-    words = torch.randn(1, 3, 8)
+    hidden = torch.randn(1, 3, 8)
     model.first.weights.watcher = lambda weights: torch.eye(3).expand_as(weights)
-    looking_at_itself = model.first(words, words)
+    looking_at_itself = model.first(hidden, hidden)
     model.first.weights.watcher = None
-    assert_close(looking_at_itself, model.first.output(model.first.value(words)))
+    assert_close(looking_at_itself, model.first.output(model.first.value(hidden)))
 
 
 def test_an_unknown_tap_is_named_with_the_nearest(model):
@@ -77,11 +77,11 @@ def test_an_error_inside_the_block_is_not_hidden_and_the_watch_ends(model):
 def test_taps_work_under_torch_compile(model):
     # "eager" runs the captured graphs without a C compiler: what is tested is that the capture follows the watching.
     compiled = torch.compile(model, backend="eager")
-    words = torch.randn(2, 5, 8)
-    plain = model(words)
-    assert_close(compiled(words), plain)
+    hidden = torch.randn(2, 5, 8)
+    plain = model(hidden)
+    assert_close(compiled(hidden), plain)
     with watch(model, "first.weights") as seen:
-        assert_close(compiled(words), plain)
+        assert_close(compiled(hidden), plain)
     assert len(seen["first.weights"]) == 1
-    assert_close(compiled(words), plain)
+    assert_close(compiled(hidden), plain)
     assert len(seen["first.weights"]) == 1

@@ -14,19 +14,19 @@ from regard.models import build
 from regard.models.bert import (
     SIZES,
     Bert,
-    BertClassifier,
-    BertClassifierConfig,
     BertConfig,
-    BertPretraining,
-    BertPretrainingConfig,
-    BertTaggerConfig,
-    BertWords,
-    BertWordsConfig,
+    BertForMaskedLM,
+    BertForMaskedLMConfig,
+    BertForPreTraining,
+    BertForPreTrainingConfig,
+    BertForSequenceClassification,
+    BertForSequenceClassificationConfig,
+    BertForTokenClassificationConfig,
 )
 from tests.contracts.examples import Example
 
-FACTS = {"vocabulary": 40, "context": 8, "width": 24, "heads": 3, "layers": 2}
-FACTS |= {"symbols": {"padding": 0, "begin": 1, "end": 2, "mask": 3}}
+FACTS = {"vocab_size": 40, "context": 8, "width": 24, "heads": 3, "layers": 2}
+FACTS |= {"special_ids": {"pad_id": 0, "bos_id": 1, "eos_id": 2, "mask_id": 3}}
 TINY = BertConfig(**FACTS)
 
 
@@ -56,24 +56,24 @@ def test_the_sizes_have_the_published_parameters():
 
 
 def test_the_count_by_hand_and_what_each_head_adds():
-    width, vocabulary = 768, 30_522
-    tables = (vocabulary + 512 + 2) * width
+    width, vocab_size = 768, 30_522
+    tables = (vocab_size + 512 + 2) * width
     layer, norm = width * width + width, 2 * width
     block = 4 * layer + (8 * width * width + 5 * width) + 2 * norm
     encoder = tables + norm + 12 * block
     assert count(BertConfig(pooler=False)) == encoder
     assert count(BertConfig()) == encoder + layer
-    words = layer + norm + vocabulary  # the table is shared
-    assert count(BertWordsConfig()) == encoder + words
-    assert count(BertPretrainingConfig()) == encoder + layer + words + 2 * width + 2 == 110_106_428
-    assert count(BertClassifierConfig(labels=("a", "b", "c"))) == encoder + layer + 3 * (width + 1)
-    assert count(BertClassifierConfig()) == encoder + layer + width + 1
-    assert count(BertTaggerConfig(labels=("O", "B"))) == encoder + 2 * (width + 1)
+    hidden = layer + norm + vocab_size  # the table is shared
+    assert count(BertForMaskedLMConfig()) == encoder + hidden
+    assert count(BertForPreTrainingConfig()) == encoder + layer + hidden + 2 * width + 2 == 110_106_428
+    assert count(BertForSequenceClassificationConfig(labels=("a", "b", "c"))) == encoder + layer + 3 * (width + 1)
+    assert count(BertForSequenceClassificationConfig()) == encoder + layer + width + 1
+    assert count(BertForTokenClassificationConfig(labels=("O", "B"))) == encoder + 2 * (width + 1)
 
 
-def layer_norm(words, norm, epsilon):
+def layer_norm(hidden, norm, epsilon):
     """γ (x - mean) / √(variance + ε) + β, over the numbers of each word."""
-    centered = words - words.mean(-1, keepdim=True)
+    centered = hidden - hidden.mean(-1, keepdim=True)
     return norm.weight * centered / (centered.square().mean(-1, keepdim=True) + epsilon).sqrt() + norm.bias
 
 
@@ -82,97 +82,106 @@ def gelu(x):
     return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))
 
 
-def affine(words, layer):
-    return words @ layer.weight.T + layer.bias
+def affine(hidden, layer):
+    return hidden @ layer.weight.T + layer.bias
 
 
-def block_by_hand(block, words, real, heads):
+def block_by_hand(block, hidden, real, heads):
     """softmax(Q Kᵀ / √K) V a head, side by side, projected; added; normed; then two layers with GELU, the same way."""
-    attended = torch.zeros_like(words)
-    width = words.shape[-1] // heads
+    attended = torch.zeros_like(hidden)
+    width = hidden.shape[-1] // heads
     matrices = block.attention.project.weight.chunk(3)
     biases = block.attention.project.bias.chunk(3)
-    query, key, value = (words @ matrix.T + bias for matrix, bias in zip(matrices, biases, strict=True))
+    query, key, value = (hidden @ matrix.T + bias for matrix, bias in zip(matrices, biases, strict=True))
     for head in range(heads):
         mine = slice(head * width, (head + 1) * width)
         scores = query[..., mine] @ key[..., mine].transpose(1, 2) / math.sqrt(width)
         exponents = scores.exp() * real[:, None, :]
         attended[..., mine] = exponents / exponents.sum(-1, keepdim=True) @ value[..., mine]
-    words = layer_norm(words + affine(attended, block.attention.output), block.norm_attention, 1e-12)
-    inner = gelu(affine(words, block.feed_forward.expand))
-    return layer_norm(words + affine(inner, block.feed_forward.contract), block.norm_feed_forward, 1e-12)
+    hidden = layer_norm(hidden + affine(attended, block.attention.output), block.norm_attention, 1e-12)
+    inner = gelu(affine(hidden, block.feed_forward.expand))
+    return layer_norm(hidden + affine(inner, block.feed_forward.contract), block.norm_feed_forward, 1e-12)
 
 
 @torch.no_grad()
 def test_the_encoder_is_the_lectures_formulas(ids):
     model = loud(TINY)
     ids[1, 4:] = 0
-    segments = torch.tensor([[0, 0, 0, 1, 1, 1]]).repeat(3, 1)
+    segment_ids = torch.tensor([[0, 0, 0, 1, 1, 1]]).repeat(3, 1)
     table = model.embedding
-    words = table.words.weight[ids] + table.positions.table[:6] + table.sentences.weight[segments]
-    words = layer_norm(words, table.norm, 1e-12)
+    hidden = table.tokens.weight[ids] + table.positions.table[:6] + table.sentences.weight[segment_ids]
+    hidden = layer_norm(hidden, table.norm, 1e-12)
     for block in model.blocks:
-        expected = block_by_hand(block, words, ids != 0, heads=3)
-        assert_close(block(words, (ids != 0)[:, None, None]), expected, atol=1e-5, rtol=1e-4)
-        words = expected
-    found = model(ids, segments)
-    assert_close(found.words, words, atol=1e-5, rtol=1e-4)
-    assert_close(found.whole, torch.tanh(affine(words[:, 0], model.pooler)), atol=1e-5, rtol=1e-4)
+        expected = block_by_hand(block, hidden, ids != 0, heads=3)
+        assert_close(block(hidden, (ids != 0)[:, None, None]), expected, atol=1e-5, rtol=1e-4)
+        hidden = expected
+    found = model(ids, segment_ids)
+    assert_close(found.hidden, hidden, atol=1e-5, rtol=1e-4)
+    assert_close(found.whole, torch.tanh(affine(hidden[:, 0], model.pooler)), atol=1e-5, rtol=1e-4)
 
 
 @torch.no_grad()
 def test_the_word_head_is_one_more_layer_and_the_table_again(ids):
-    for config, kind in ((BertPretrainingConfig(**FACTS), BertPretraining), (BertWordsConfig(**FACTS), BertWords)):
+    for config, kind in (
+        (BertForPreTrainingConfig(**FACTS), BertForPreTraining),
+        (BertForMaskedLMConfig(**FACTS), BertForMaskedLM),
+    ):
         model = loud(config)
         assert type(model) is kind
-        words = model.read(ids).words
-        hidden = layer_norm(gelu(affine(words, model.head.project)), model.head.norm, 1e-12)
-        wanted = hidden @ model.encoder.embedding.words.weight.T + model.head.bias
+        hidden = model.read(ids).hidden
+        projected = layer_norm(gelu(affine(hidden, model.head.project)), model.head.norm, 1e-12)
+        wanted = projected @ model.encoder.embedding.tokens.weight.T + model.head.bias
         found = model(ids)
-        assert_close(found if kind is BertWords else found.words, wanted, atol=1e-5, rtol=1e-4)
+        assert_close(found if kind is BertForMaskedLM else found.tokens, wanted, atol=1e-5, rtol=1e-4)
         some = torch.tensor([[True, False, False, True, False, True]]).expand(3, -1)
-        assert_close(model.word_logits(words[some]), wanted[some], atol=1e-5, rtol=1e-4)
+        assert_close(model.word_logits(hidden[some]), wanted[some], atol=1e-5, rtol=1e-4)
 
 
 def test_texts_behind_each_other_are_read_as_alone():
     model = Bert(BertConfig(**FACTS | {"width": 64, "heads": 2, "context": 20})).eval()
     texts = [torch.randint(4, 40, (length,)).tolist() for length in (20, 1, 7, 16)]  # together more than the context
     with torch.inference_mode():
-        alone = torch.cat([model(torch.tensor([text])).words[0] for text in texts])
-        assert_close(model.read_texts(texts), alone, atol=1e-5, rtol=1e-5)
+        alone = torch.cat([model(torch.tensor([text])).hidden[0] for text in texts])
+        assert_close(model.encode_varlen(texts), alone, atol=1e-5, rtol=1e-5)
         with kernels.left_out():
-            assert not model.reads_texts  # padded batches are faster there
-            assert_close(model.read_texts(texts), alone, atol=1e-5, rtol=1e-5)
+            assert not model.supports_varlen  # padded batches are faster there
+            assert_close(model.encode_varlen(texts), alone, atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
 def test_pretraining_gives_words_and_next_by_name(ids):
-    model = loud(BertPretrainingConfig(**FACTS))
+    model = loud(BertForPreTrainingConfig(**FACTS))
     found = model(ids)
-    assert found._fields == ("words", "next")
-    assert (found.words.shape, found.next.shape) == ((3, 6, 40), (3, 2))
+    assert found._fields == ("tokens", "next")
+    assert (found.tokens.shape, found.next.shape) == ((3, 6, 40), (3, 2))
     assert_close(found.next, affine(model.read(ids).whole, model.next))
 
 
 @torch.no_grad()
 def test_a_class_is_told_from_the_whole_row_and_tags_from_each_word(ids):
-    classifier, tagger = loud(BertClassifierConfig(**FACTS, labels=("a", "b"))), loud(BertTaggerConfig(**FACTS))
-    assert isinstance(classifier, BertClassifier)
+    classifier, tagger = (
+        loud(BertForSequenceClassificationConfig(**FACTS, labels=("a", "b"))),
+        loud(BertForTokenClassificationConfig(**FACTS)),
+    )
+    assert isinstance(classifier, BertForSequenceClassification)
     assert_close(classifier(ids), affine(classifier.read(ids).whole, classifier.head))
-    assert_close(tagger(ids), affine(tagger.read(ids).words, tagger.head))
+    assert_close(tagger(ids), affine(tagger.read(ids).hidden, tagger.head))
     assert tagger.read(ids).whole is None
 
 
 def test_a_fresh_model_finds_all_words_about_as_likely():
-    config = FACTS | {"vocabulary": 1000, "context": 64, "width": 64, "heads": 4}
-    model = build(BertWordsConfig(**config)).eval()
+    config = FACTS | {"vocab_size": 1000, "context": 64, "width": 64, "heads": 4}
+    model = build(BertForMaskedLMConfig(**config)).eval()
     ids = torch.randint(4, 1000, (8, 64))
     loss = nn.functional.cross_entropy(model(ids).flatten(0, 1), ids.flatten())
     assert loss.item() == pytest.approx(math.log(1000), abs=0.2)
 
 
 def test_matrices_start_small_biases_at_zero_norms_at_one():
-    for config in (BertPretrainingConfig(**FACTS | {"width": 96}), BertClassifierConfig(**FACTS | {"width": 96})):
+    for config in (
+        BertForPreTrainingConfig(**FACTS | {"width": 96}),
+        BertForSequenceClassificationConfig(**FACTS | {"width": 96}),
+    ):
         for name, parameter in build(config).named_parameters():
             if name.endswith("bias"):
                 assert not parameter.any(), name
@@ -184,7 +193,11 @@ def test_matrices_start_small_biases_at_zero_norms_at_one():
 
 
 def test_dropout_stands_on_the_embedding_every_sublayer_and_before_a_class(ids):
-    for config, heads in ((TINY, 0), (BertClassifierConfig(**FACTS), 1), (BertTaggerConfig(**FACTS), 1)):
+    for config, heads in (
+        (TINY, 0),
+        (BertForSequenceClassificationConfig(**FACTS), 1),
+        (BertForTokenClassificationConfig(**FACTS), 1),
+    ):
         model, calls = build(config).train(), []
         for module in model.modules():
             if isinstance(module, nn.Dropout):
@@ -198,7 +211,9 @@ def test_no_attention_is_causal():
     assert [module.causal for module in attention] == [False, False]
 
 
-@pytest.mark.parametrize("kind", [BertConfig, BertPretrainingConfig, BertWordsConfig, BertClassifierConfig])
+@pytest.mark.parametrize(
+    "kind", [BertConfig, BertForPreTrainingConfig, BertForMaskedLMConfig, BertForSequenceClassificationConfig]
+)
 def test_more_tokens_than_the_context_are_refused(kind):
     model = build(kind(**FACTS)).eval()
     model(torch.full((1, 8), 5))
@@ -218,8 +233,8 @@ def test_a_width_that_does_not_divide_is_refused_with_one_that_does():
         BertConfig(width=30, heads=4)
 
 
-@pytest.mark.parametrize("name", ["padding", "begin", "end", "mask"])
+@pytest.mark.parametrize("name", ["pad_id", "bos_id", "eos_id", "mask_id"])
 def test_symbols_must_be_ids(name):
-    symbols = FACTS["symbols"] | {name: 40}
-    with pytest.raises(ConfigError, match=f"^model.symbols.{name}=40, but there are only 40 ids$"):
-        BertConfig(**FACTS | {"symbols": symbols})
+    special_ids = FACTS["special_ids"] | {name: 40}
+    with pytest.raises(ConfigError, match=f"^model.special_ids.{name}=40, but there are only 40 ids$"):
+        BertConfig(**FACTS | {"special_ids": special_ids})

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from regard.errors import ConfigError
 from regard.models.captioner import Captioner, CaptionerConfig
 
-TINY = {"vocabulary": 30, "side": 32, "width": 16, "heads": 2, "feed_forward": 24}
+TINY = {"vocab_size": 30, "side": 32, "width": 16, "heads": 2, "feed_forward": 24}
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def written_out(model, pixels, target):
         weights = scores[:, 0].softmax(0)
         context = decoder.gate(shown).sigmoid() * sum(weight * a for weight, a in zip(weights, grid, strict=True))
         vector = decoder.embedding.weight[word] * 16**0.5
-        gates = cell.input(vector) + cell.hidden(shown) + decoder.context(context)
+        gates = cell.input(vector) + cell.recurrent(shown) + decoder.context(context)
         enter, forget, new, show = gates.chunk(4)
         kept = forget.sigmoid() * kept + enter.sigmoid() * new.tanh()
         shown = show.sigmoid() * kept.tanh()
@@ -65,7 +65,7 @@ def test_the_layers_above_the_one_that_looks_are_ordinary_ones(pixels):
     model = Captioner(CaptionerConfig(**TINY, layers=3)).eval()
     target = torch.randint(3, 30, (2, 4))
     plain = model(pixels, target)
-    model.decoder.cells[2].hidden.weight.mul_(2)
+    model.decoder.cells[2].recurrent.weight.mul_(2)
     assert (model(pixels, target) - plain).abs().amax() > 1e-3
 
 
@@ -83,7 +83,7 @@ def test_heads_of_all_layers_are_shown_side_by_side(pixels):
         ({"side": 30, "cell": 6}, "model.cell=6: convolutions halve a picture; wanted 2, 4, 8, 16 or so"),
         ({"width": 18}, "model.width=18 is no multiple of 4"),
         ({"heads": 3}, "model.width=16 does not divide into model.heads=3; try model.width=15"),
-        ({"vocabulary": 4, "symbols": {"end": 4}}, "there are only 4 ids"),
+        ({"vocab_size": 4, "special_ids": {"eos_id": 4}}, "there are only 4 ids"),
     ],
 )
 def test_settings_that_cannot_be_say_what_to_do(changes, says):

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from regard.errors import ConfigError, InputError
 from regard.models.gpt import GPT, SIZES, GPTConfig
 
-TINY = GPTConfig(vocabulary=40, context=8, width=24, heads=3, layers=2)
+TINY = GPTConfig(vocab_size=40, context=8, width=24, heads=3, layers=2)
 
 
 def count(config):
@@ -28,18 +28,18 @@ def test_the_sizes_have_the_published_parameters():
 
 
 def test_the_count_by_hand():
-    width, vocabulary, context = 768, 50_257, 1024
+    width, vocab_size, context = 768, 50_257, 1024
     attention = 4 * (width * width + width)
     feed_forward = 8 * width * width + 5 * width
     norm = 2 * width
-    tables = (vocabulary + context) * width
+    tables = (vocab_size + context) * width
     assert count(SIZES["gpt2"]) == tables + 12 * (attention + feed_forward + 2 * norm) + norm
     untied = SIZES["gpt2"].model_copy(update={"tied": False})
-    assert count(untied) == count(SIZES["gpt2"]) + vocabulary * width
+    assert count(untied) == count(SIZES["gpt2"]) + vocab_size * width
 
 
 def test_matrices_start_small_and_what_a_block_adds_smaller_the_more_blocks_there_are():
-    model = GPT(GPTConfig(vocabulary=500, context=100, width=64, heads=4, layers=8, tied=False))
+    model = GPT(GPTConfig(vocab_size=500, context=100, width=64, heads=4, layers=8, tied=False))
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             assert not parameter.any(), name
@@ -52,7 +52,7 @@ def test_matrices_start_small_and_what_a_block_adds_smaller_the_more_blocks_ther
 
 
 def test_a_fresh_model_finds_all_words_about_as_likely():
-    model = GPT(GPTConfig(vocabulary=1000, context=64, width=64, heads=4, layers=4)).eval()
+    model = GPT(GPTConfig(vocab_size=1000, context=64, width=64, heads=4, layers=4)).eval()
     ids = torch.randint(1000, (8, 65))
     loss = nn.functional.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
     assert loss.item() == pytest.approx(math.log(1000), abs=0.1)
@@ -62,11 +62,11 @@ def test_a_block_is_the_papers_wiring():
     """The norm before each sublayer, its output added, and one more norm at the end."""
     model = GPT(TINY).eval()
     ids = torch.randint(40, (2, 5))
-    words = model.embedding.weight[ids] + model.positions.table[:5]
+    hidden = model.embedding.weight[ids] + model.positions.table[:5]
     for block in model.blocks:
-        words = words + block.attention(block.norm_attention(words))
-        words = words + block.feed_forward(block.norm_feed_forward(words))
-    assert_close(model(ids), model.norm(words) @ model.embedding.weight.T)
+        hidden = hidden + block.attention(block.norm_attention(hidden))
+        hidden = hidden + block.feed_forward(block.norm_feed_forward(hidden))
+    assert_close(model(ids), model.norm(hidden) @ model.embedding.weight.T)
 
 
 def test_dropout_stands_on_the_embedding_and_on_every_sublayer():
@@ -116,11 +116,11 @@ def test_texts_packed_in_a_row_have_a_context_each():
 
 def test_a_width_that_does_not_divide_is_refused_with_one_that_does():
     with pytest.raises(ConfigError, match=r"^model.width=30 does not divide into model.heads=4; try model.width=28$"):
-        GPTConfig(vocabulary=40, width=30, heads=4)
+        GPTConfig(vocab_size=40, width=30, heads=4)
 
 
-@pytest.mark.parametrize("name", ["begin", "end"])
+@pytest.mark.parametrize("name", ["bos_id", "eos_id"])
 def test_symbols_must_be_ids(name):
-    with pytest.raises(ConfigError, match=f"^model.symbols.{name}=40, but there are only 40 ids$"):
-        GPTConfig(vocabulary=40, symbols={name: 40})
-    assert getattr(GPTConfig(vocabulary=40, symbols={name: 39}).symbols, name) == 39
+    with pytest.raises(ConfigError, match=f"^model.special_ids.{name}=40, but there are only 40 ids$"):
+        GPTConfig(vocab_size=40, special_ids={name: 40})
+    assert getattr(GPTConfig(vocab_size=40, special_ids={name: 39}).special_ids, name) == 39

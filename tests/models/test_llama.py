@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from regard.errors import ConfigError
 from regard.models.llama import SIZES, Llama, LlamaConfig
 
-TINY = LlamaConfig(vocabulary=40, context=8, width=24, heads=6, key_heads=2, layers=2, feed_forward=32)
+TINY = LlamaConfig(vocab_size=40, context=8, width=24, heads=6, num_kv_heads=2, layers=2, feed_forward=32)
 
 
 def count(config):
@@ -27,20 +27,22 @@ def test_the_sizes_have_the_published_parameters():
 
 
 def test_the_count_by_hand():
-    width, hidden, vocabulary = 576, 1536, 49_152
+    width, hidden, vocab_size = 576, 1536, 49_152
     attention = 2 * width * width + 2 * width * width // 3  # three heads share a key and a value
     assert (
-        count(SIZES["smollm2-135m"]) == vocabulary * width + 30 * (attention + 3 * width * hidden + 2 * width) + width
+        count(SIZES["smollm2-135m"]) == vocab_size * width + 30 * (attention + 3 * width * hidden + 2 * width) + width
     )
     biased = SIZES["smollm2-135m"].model_copy(update={"bias": True})
     assert count(biased) == count(SIZES["smollm2-135m"]) + 30 * (width + 2 * width // 3)
     untied = SIZES["smollm2-135m"].model_copy(update={"tied": False})
-    assert count(untied) == count(SIZES["smollm2-135m"]) + vocabulary * width
+    assert count(untied) == count(SIZES["smollm2-135m"]) + vocab_size * width
 
 
 def test_matrices_start_small_and_what_a_block_adds_smaller_the_more_blocks_there_are():
     model = Llama(
-        LlamaConfig(vocabulary=500, width=64, heads=4, key_heads=2, layers=8, feed_forward=128, bias=True, tied=False)
+        LlamaConfig(
+            vocab_size=500, width=64, heads=4, num_kv_heads=2, layers=8, feed_forward=128, bias=True, tied=False
+        )
     )
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
@@ -54,7 +56,7 @@ def test_matrices_start_small_and_what_a_block_adds_smaller_the_more_blocks_ther
 
 
 def test_a_fresh_model_finds_all_words_about_as_likely():
-    model = Llama(LlamaConfig(vocabulary=1000, width=64, heads=4, key_heads=2, layers=4, feed_forward=128))
+    model = Llama(LlamaConfig(vocab_size=1000, width=64, heads=4, num_kv_heads=2, layers=4, feed_forward=128))
     ids = torch.randint(1000, (8, 65))
     loss = nn.functional.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
     assert loss.item() == pytest.approx(math.log(1000), abs=0.1)
@@ -64,17 +66,17 @@ def test_a_block_is_norm_first_and_positions_only_turn():
     model = Llama(TINY)
     ids = torch.randint(40, (2, 5))
     turn = model.positions(torch.arange(5)).turn
-    words = model.embedding.weight[ids]
+    hidden = model.embedding.weight[ids]
     for block in model.blocks:
-        words = words + block.attention(block.norm_attention(words), turn=turn)
-        words = words + block.feed_forward(block.norm_feed_forward(words))
-    assert_close(model(ids), model.norm(words) @ model.embedding.weight.T)
+        hidden = hidden + block.attention(block.norm_attention(hidden), turn=turn)
+        hidden = hidden + block.feed_forward(block.norm_feed_forward(hidden))
+    assert_close(model(ids), model.norm(hidden) @ model.embedding.weight.T)
 
 
 def test_a_norm_divides_by_the_root_of_the_mean_square():
     norm = Llama(TINY.model_copy(update={"epsilon": 0.1})).blocks[0].norm_attention
-    words = torch.randn(3, 24)
-    assert_close(norm(words), words / (words.square().mean(-1, keepdim=True) + 0.1).sqrt())
+    hidden = torch.randn(3, 24)
+    assert_close(norm(hidden), hidden / (hidden.square().mean(-1, keepdim=True) + 0.1).sqrt())
 
 
 @torch.no_grad()
@@ -91,38 +93,40 @@ def test_rotary_positions_have_no_longest():
 
 
 def test_a_stretch_reaches_the_angles():
-    stretched = TINY.model_copy(update={"stretch": LlamaConfig(stretch={"trained": 16}).stretch})
+    stretched = TINY.model_copy(
+        update={"rope_scaling": LlamaConfig(rope_scaling={"original_context": 16}).rope_scaling}
+    )
     rates, slowed = Llama(TINY).positions.rates, Llama(stretched).positions.rates
     assert_close(slowed[1], rates[1] / 32)
     assert_close(
-        Llama(SIZES["llama-3.2-1b"].model_copy(update={"layers": 1, "vocabulary": 4})).positions.rates[-1],
+        Llama(SIZES["llama-3.2-1b"].model_copy(update={"layers": 1, "vocab_size": 4})).positions.rates[-1],
         torch.tensor(500_000 ** (-62 / 64) / 32),
     )
 
 
 def test_a_width_that_does_not_divide_is_refused_with_one_that_does():
     with pytest.raises(ConfigError, match=r"^model.width=30 does not divide into model.heads=4; try model.width=28$"):
-        LlamaConfig(vocabulary=40, width=30, heads=4, key_heads=2)
+        LlamaConfig(vocab_size=40, width=30, heads=4, num_kv_heads=2)
 
 
 def test_heads_that_do_not_share_evenly_are_refused():
-    with pytest.raises(ConfigError, match=r"^model.heads=6 does not divide into model.key_heads=4$"):
-        LlamaConfig(vocabulary=40, width=24, heads=6, key_heads=4)
+    with pytest.raises(ConfigError, match=r"^model.heads=6 does not divide into model.num_kv_heads=4$"):
+        LlamaConfig(vocab_size=40, width=24, heads=6, num_kv_heads=4)
 
 
 def test_heads_of_an_odd_width_are_refused():
     message = r"^model.width=18 / model.heads=6 is odd; rotary positions turn pairs of numbers$"
     with pytest.raises(ConfigError, match=message):
-        LlamaConfig(vocabulary=40, width=18, heads=6, key_heads=2)
+        LlamaConfig(vocab_size=40, width=18, heads=6, num_kv_heads=2)
 
 
 def test_a_stretch_whose_bounds_cross_is_refused():
     with pytest.raises(ConfigError, match=r"^model.stretch.high=1.0 is not above model.stretch.low=1.0$"):
-        LlamaConfig(stretch={"low": 1.0, "high": 1.0})
+        LlamaConfig(rope_scaling={"low": 1.0, "high": 1.0})
 
 
-@pytest.mark.parametrize("name", ["begin", "end"])
+@pytest.mark.parametrize("name", ["bos_id", "eos_id"])
 def test_symbols_must_be_ids(name):
-    with pytest.raises(ConfigError, match=f"^model.symbols.{name}=40, but there are only 40 ids$"):
-        LlamaConfig(vocabulary=40, symbols={name: 40})
-    assert getattr(LlamaConfig(vocabulary=40, symbols={name: 39}).symbols, name) == 39
+    with pytest.raises(ConfigError, match=f"^model.special_ids.{name}=40, but there are only 40 ids$"):
+        LlamaConfig(vocab_size=40, special_ids={name: 40})
+    assert getattr(LlamaConfig(vocab_size=40, special_ids={name: 39}).special_ids, name) == 39

@@ -15,23 +15,23 @@ TARGET = torch.tensor([[1, 6, 8, 9], [1, 3, 4, 5]])
 
 def build(bridge, **facts):
     torch.manual_seed(0)
-    return RNNTranslator(RNNConfig(vocabulary=12, width=8, bridge=bridge, **facts)).eval()
+    return RNNTranslator(RNNConfig(vocab_size=12, width=8, bridge=bridge, **facts)).eval()
 
 
 def test_the_first_state_of_the_decoder_is_the_last_of_the_encoder():
     model = build("last_state", both_ways=False)
-    with watch(model, "encoder.0.words") as seen:
+    with watch(model, "encoder.0.hidden") as seen:
         state = model.start(SOURCE)
-    words = seen["encoder.0.words"][0]
-    assert_close(shown(state.states[0]), torch.stack([words[0, 3], words[1, 4]]))  # of each row's last word
+    hidden = seen["encoder.0.hidden"][0]
+    assert_close(shown(state.states[0]), torch.stack([hidden[0, 3], hidden[1, 4]]))  # of each row's last word
     assert state.kept == ()
 
 
 def test_a_fixed_context_is_the_last_state_at_every_step():
     model = build("fixed_context", both_ways=False)
-    with watch(model, "encoder.0.words") as seen:
+    with watch(model, "encoder.0.hidden") as seen:
         state = model.start(SOURCE)
-    last = torch.stack([seen["encoder.0.words"][0][0, 3], seen["encoder.0.words"][0][1, 4]])
+    last = torch.stack([seen["encoder.0.hidden"][0][0, 3], seen["encoder.0.hidden"][0][1, 4]])
     assert_close(state.kept[0], last)
     assert_close(shown(state.states[0]), model.bridge.starts[0](last).tanh())
     cell, step = model.decoder[0], state.states[0]
@@ -46,9 +46,9 @@ def test_attention_is_bahdanaus_formula_at_every_step():
     """e_ti = v · tanh(W s_{t-1} + U h_i), a_t = softmax(e_t), c_t = Σ a_ti h_i, s_t = g(y_{t-1}, s_{t-1}, c_t)."""
     model = build("attention")
     bridge, cell = model.bridge, model.decoder[0]
-    with watch(model, "encoder.0.words", "bridge.weights", "states") as seen, torch.no_grad():
+    with watch(model, "encoder.0.hidden", "bridge.weights", "states") as seen, torch.no_grad():
         model(SOURCE, TARGET)
-        memory = seen["encoder.0.words"][0]
+        memory = seen["encoder.0.hidden"][0]
         real = SOURCE != 0
         _, last = model.encoder[0](model.embedding(SOURCE), real.sum(1))
         state = bridge.starts[0](last).tanh()

@@ -11,7 +11,7 @@ from regard.errors import ConfigError, InputError
 from regard.layers import masks
 from regard.models.transformer import SIZES, Transformer, TransformerConfig
 
-TINY = TransformerConfig(vocabulary=40, width=24, heads=3, layers=2, feed_forward=32)
+TINY = TransformerConfig(vocab_size=40, width=24, heads=3, layers=2, feed_forward=32)
 
 
 def count(config):
@@ -28,12 +28,12 @@ def test_base_and_big_have_the_papers_parameters():
 
 
 def test_the_count_by_hand():
-    width, hidden, vocabulary = 512, 2048, 37_000
+    width, hidden, vocab_size = 512, 2048, 37_000
     attention = 4 * (width * width + width)
     feed_forward = 2 * width * hidden + hidden + width
     norm = 2 * width
     encoder, decoder = attention + feed_forward + 2 * norm, 2 * attention + feed_forward + 3 * norm
-    assert count(SIZES["base"]) == 6 * encoder + 6 * decoder + vocabulary * width
+    assert count(SIZES["base"]) == 6 * encoder + 6 * decoder + vocab_size * width
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -58,13 +58,13 @@ def test_packed_rows_equal_sentences_alone(norm):
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_sentences_read_behind_each_other_are_read_as_with_padding(norm, positions, monkeypatch):
     config = TransformerConfig(
-        vocabulary=50, width=64, heads=4, layers=2, feed_forward=96, longest=32, norm=norm, positions=positions
+        vocab_size=50, width=64, heads=4, layers=2, feed_forward=96, longest=32, norm=norm, positions=positions
     )
     model = Transformer(config).eval()
     source = torch.randint(4, 50, (9, 30), generator=torch.Generator().manual_seed(1))
     for row, length in enumerate([30, 1, 7, 16, 17, 29, 30, 2, 11]):
-        source[row, length:] = config.symbols.padding
-    mask = masks.padding(source, config.symbols.padding)
+        source[row, length:] = config.special_ids.pad_id
+    mask = masks.padding(source, config.special_ids.pad_id)
     real = mask[:, 0, 0]
     with torch.inference_mode():
         with kernels.left_out():
@@ -76,7 +76,7 @@ def test_sentences_read_behind_each_other_are_read_as_with_padding(norm, positio
 
 def test_embeddings_enter_with_variance_one_and_serve_as_the_output_too():
     torch.manual_seed(0)
-    model = Transformer(TransformerConfig(vocabulary=2000, width=256, heads=4, layers=1, feed_forward=64))
+    model = Transformer(TransformerConfig(vocab_size=2000, width=256, heads=4, layers=1, feed_forward=64))
     assert model.embedding(torch.arange(2000)).var().item() == pytest.approx(1.0, rel=0.05)
     assert not [name for name, _ in model.named_parameters() if "output" in name and "attention" not in name]
 
@@ -84,7 +84,7 @@ def test_embeddings_enter_with_variance_one_and_serve_as_the_output_too():
 def test_matrices_start_by_xavier_and_biases_at_zero():
     torch.manual_seed(0)
     linear = (
-        Transformer(TransformerConfig(vocabulary=50, width=64, heads=4, layers=1)).encoder.blocks[0].feed_forward.expand
+        Transformer(TransformerConfig(vocab_size=50, width=64, heads=4, layers=1)).encoder.blocks[0].feed_forward.expand
     )
     bound = (6 / (64 + 2048)) ** 0.5
     assert linear.weight.abs().max().item() <= bound
@@ -117,12 +117,12 @@ def test_memory_is_projected_once_a_sentence():
 
 def test_a_width_that_does_not_divide_is_refused_with_one_that_does():
     with pytest.raises(ConfigError, match=r"model.width=30 does not divide into model.heads=4; try model.width=28"):
-        TransformerConfig(vocabulary=40, width=30, heads=4)
+        TransformerConfig(vocab_size=40, width=30, heads=4)
 
 
 def test_an_unknown_fact_is_refused():
     with pytest.raises(ValidationError, match="widht"):
-        TransformerConfig(vocabulary=40, widht=8)
+        TransformerConfig(vocab_size=40, widht=8)
 
 
 def test_sinusoidal_positions_have_no_longest_and_learned_ones_do():
@@ -138,18 +138,18 @@ def test_the_row_of_padding_is_zero_and_does_not_learn():
     model = Transformer(TINY)
     logits = model(torch.randint(3, 40, (2, 5)), torch.randint(3, 40, (2, 4)))
     logits.square().sum().backward()
-    padding = TINY.symbols.padding
+    padding = TINY.special_ids.pad_id
     assert not model.embedding.weight[padding].any()
     assert not model.embedding.weight.grad[padding].any()
     assert model.embedding.weight.grad[padding + 1 :].any(dim=1).all()
 
 
 def test_a_quiet_start_hands_words_through():
-    model = Transformer(TINY.model_copy(update={"norm": "pre", "quiet_start": True}))
-    words = torch.randn(2, 5, 24)
-    assert torch.equal(model.encoder.blocks[0](words, None), words)
+    model = Transformer(TINY.model_copy(update={"norm": "pre", "zero_init_residual": True}))
+    hidden = torch.randn(2, 5, 24)
+    assert torch.equal(model.encoder.blocks[0](hidden, None), hidden)
 
 
 def test_symbols_must_be_ids():
     with pytest.raises(ConfigError, match="only 40 ids"):
-        TransformerConfig(vocabulary=40, width=8, heads=2, symbols={"padding": 40, "begin": 1, "end": 2})
+        TransformerConfig(vocab_size=40, width=8, heads=2, special_ids={"pad_id": 40, "bos_id": 1, "eos_id": 2})

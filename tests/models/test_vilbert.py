@@ -23,43 +23,52 @@ def inputs() -> tuple[Tensor, ...]:
     return ids, torch.zeros_like(ids), torch.randn(2, 4, 10, generator=generator), boxes
 
 
-def normed(words: Tensor, norm) -> Tensor:
-    return layer_norm(words, words.shape[-1:], norm.weight, norm.bias, 1e-12)
+def normed(hidden: Tensor, norm) -> Tensor:
+    return layer_norm(hidden, hidden.shape[-1:], norm.weight, norm.bias, 1e-12)
 
 
-def fed(words: Tensor, block) -> Tensor:
-    inner = gelu(words @ block.feed_forward.expand.weight.T + block.feed_forward.expand.bias)
+def fed(hidden: Tensor, block) -> Tensor:
+    inner = gelu(hidden @ block.feed_forward.expand.weight.T + block.feed_forward.expand.bias)
     outer = inner @ block.feed_forward.contract.weight.T + block.feed_forward.contract.bias
-    return normed(words + outer, block.norm_feed_forward)
+    return normed(hidden + outer, block.norm_feed_forward)
 
 
-def looked(words: Tensor, memory: Tensor, look) -> Tensor:
-    return fed(normed(words + look.attention(words, memory), look.norm_attention), look)
+def looked(hidden: Tensor, memory: Tensor, look) -> Tensor:
+    return fed(normed(hidden + look.attention(hidden, memory), look.norm_attention), look)
 
 
-def read(words: Tensor, block) -> Tensor:
-    return fed(normed(words + block.attention(words), block.norm_attention), block)
+def read(hidden: Tensor, block) -> Tensor:
+    return fed(normed(hidden + block.attention(hidden), block.norm_attention), block)
 
 
 def test_the_streams_are_wired_as_in_the_paper(inputs):
     """Each stream by itself first; where they meet, both look at what the other was before."""
-    model, (ids, segments, regions, boxes) = made("vilbert"), inputs
-    words = model.words.words.weight[ids] + model.words.positions(0, 6) + model.words.sentences.weight[segments]
-    words = normed(words, model.words.norm)
-    seen = normed(model.regions.features(regions) + model.regions.boxes(boxes), model.regions.norm)
-    words, seen = read(words, model.word_blocks[0]), read(seen, model.region_blocks[0])
-    for meeting in model.meetings:
-        told, shown = looked(words, seen, meeting.words_look), looked(seen, words, meeting.regions_look)
-        words, seen = read(told, meeting.words_read), read(shown, meeting.regions_read)
+    model, (ids, segment_ids, regions, boxes) = made("vilbert"), inputs
+    hidden = (
+        model.text_embedding.tokens.weight[ids]
+        + model.text_embedding.positions(0, 6)
+        + model.text_embedding.sentences.weight[segment_ids]
+    )
+    hidden = normed(hidden, model.text_embedding.norm)
+    seen = normed(
+        model.region_embedding.features(regions) + model.region_embedding.boxes(boxes), model.region_embedding.norm
+    )
+    hidden, seen = read(hidden, model.text_blocks[0]), read(seen, model.region_blocks[0])
+    for co_attention in model.co_attention_layers:
+        told, shown = (
+            looked(hidden, seen, co_attention.text_co_attention),
+            looked(seen, hidden, co_attention.region_co_attention),
+        )
+        hidden, seen = read(told, co_attention.text_block), read(shown, co_attention.region_block)
     found = model(*inputs)
-    assert_close(found.words, words, atol=2e-5, rtol=1e-4)
+    assert_close(found.hidden, hidden, atol=2e-5, rtol=1e-4)
     assert_close(found.regions, seen, atol=2e-5, rtol=1e-4)
-    assert_close(found.text, torch.tanh(model.text(words[:, 0])), atol=2e-5, rtol=1e-4)
+    assert_close(found.text, torch.tanh(model.text(hidden[:, 0])), atol=2e-5, rtol=1e-4)
     assert_close(found.picture, torch.tanh(model.picture(seen[:, 0])), atol=2e-5, rtol=1e-4)
 
 
 def test_a_pair_is_judged_by_the_product_of_its_sides(inputs):
-    for kind in ("vilbert-pretraining", "vilbert-matcher"):
+    for kind in ("vilbert-pretraining", "vilbert-retrieval"):
         model = made(kind)
         found = model.read(*inputs)
         wanted = (found.text * found.picture) @ model.fits.weight[0] + model.fits.bias
@@ -68,7 +77,7 @@ def test_a_pair_is_judged_by_the_product_of_its_sides(inputs):
 
 
 def test_a_region_is_judged_as_the_whole_picture_is(inputs):
-    model = made("vilbert-pointer")
+    model = made("vilbert-grounding")
     found, logits = model.read(*inputs), model(*inputs)
     assert_close(logits[:, 0], model.fits(found.text * found.picture)[:, 0])  # region 0 is the whole picture
     third = torch.tanh(model.encoder.picture(found.regions[:, 3]))
@@ -77,42 +86,42 @@ def test_a_region_is_judged_as_the_whole_picture_is(inputs):
 
 def test_hidden_words_are_compared_with_the_table_they_came_from(inputs):
     model = made("vilbert-pretraining")
-    before = model(*inputs).words
+    before = model(*inputs).tokens
     absent = next(number for number in range(4, 40) if number not in inputs[0])
     with torch.no_grad():
-        model.words_table[absent] *= 2
-    changed = (model(*inputs).words - before).abs().amax((0, 1))
+        model.input_embeddings[absent] *= 2
+    changed = (model(*inputs).tokens - before).abs().amax((0, 1))
     assert changed[absent] > 1e-3
     assert changed[torch.arange(40) != absent].max() < 1e-4
 
 
 def test_pixels_go_through_one_more_layer_where_there_is_one(inputs):
-    model = made("vilbert-answerer")
-    embedding, (_, _, regions, boxes) = model.encoder.regions, inputs
-    wanted = embedding.features(gelu(embedding.hidden(regions))) + embedding.boxes(boxes)
+    model = made("vilbert-question-answering")
+    embedding, (_, _, regions, boxes) = model.encoder.region_embedding, inputs
+    wanted = embedding.features(gelu(embedding.inner(regions))) + embedding.boxes(boxes)
     assert_close(embedding(regions, boxes), normed(wanted, embedding.norm))
 
 
 def test_what_a_word_looks_at_decides_what_it_hears(inputs):
     """With all of its attention on one region, a word is told what that region alone would tell it."""
     model = Example(
-        ViLBERTConfig(**PAIRS | {"meetings": 1, "regions": {"width": 16, "heads": 2, "layers": 0}})
+        ViLBERTConfig(**PAIRS | {"co_attention_layers": 1, "regions": {"width": 16, "heads": 2, "layers": 0}})
     ).loud_model()
-    ids, segments, regions, boxes = inputs
-    path = "meetings.0.words_look.attention.weights"
-    alone = model(ids, segments, regions[:, :1], boxes[:, :1]).words
+    ids, segment_ids, regions, boxes = inputs
+    path = "co_attention_layers.0.text_co_attention.attention.weights"
+    alone = model(ids, segment_ids, regions[:, :1], boxes[:, :1]).hidden
     with watch(model, path) as seen:
         model(*inputs)
     assert seen[path][0].shape == (2, 3, 6, 4)
     tap = model.get_submodule(path)
     tap.watcher = lambda weights: torch.zeros_like(weights).index_fill(-1, torch.tensor([0]), 1.0)
-    assert_close(model(*inputs).words, alone, atol=2e-5, rtol=1e-4)
+    assert_close(model(*inputs).hidden, alone, atol=2e-5, rtol=1e-4)
     tap.watcher = None
 
 
 def test_the_defaults_are_the_papers():
     config = ViLBERTConfig()
-    assert (config.text.width, config.text.heads, config.text.layers + config.meetings) == (768, 12, 12)
+    assert (config.text.width, config.text.heads, config.text.layers + config.co_attention_layers) == (768, 12, 12)
     assert (config.regions.width, config.regions.heads, config.seeing.numbers) == (1024, 8, 2048)
     assert StreamConfig(width=8, heads=2).inner == 32
     assert SeeingConfig(patch=8).numbers == 192

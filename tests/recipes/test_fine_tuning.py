@@ -8,14 +8,14 @@ from regard.data.batches import IGNORED
 from regard.data.conll import Tagged
 from regard.errors import ConfigError, InputError
 from regard.models import build
-from regard.models.bert import BertClassifierConfig, BertTaggerConfig
+from regard.models.bert import BertForSequenceClassificationConfig, BertForTokenClassificationConfig
 from regard.recipes.fine_tuning import SMALL, check_lengths, encoder_with, start_of
 from regard.recipes.run import Given
 from regard.recipes.tagged_text import rows_of
 
 
 def test_a_score_begins_at_the_mean():
-    config = BertClassifierConfig(**{**SMALL, "width": 32})
+    config = BertForSequenceClassificationConfig(**{**SMALL, "width": 32})
     model = build(config)
     start_of(Given(), config, score=3.25)(model)
     assert model.head.bias.tolist() == [3.25]
@@ -24,7 +24,7 @@ def test_a_score_begins_at_the_mean():
 def test_a_scorer_trained_by_nothing_gives_the_mean(train_here, tiny_reader, tmp_path):
     table = tmp_path / "scores.csv"
     table.write_text("text,score\n" + "".join(f"text {n},{n % 7 + 0.5}\n" for n in range(70)))
-    still = [*tiny_reader, "model.vocabulary=100", "training.steps=1", "training.learning_rate=1e-9"]
+    still = [*tiny_reader, "model.vocab_size=100", "training.steps=1", "training.learning_rate=1e-9"]
     folder = train_here("classifier", *still, data=[table])
     scorer = regard.load(folder)
     assert scorer.labels == ()
@@ -34,7 +34,10 @@ def test_a_scorer_trained_by_nothing_gives_the_mean(train_here, tiny_reader, tmp
 def test_the_encoder_is_kept_and_the_head_is_fresh(reader):
     given = Given(start=reader)
     old = given.model.model
-    for kind, labels in ((BertClassifierConfig, ("a", "b")), (BertTaggerConfig, ("O", "B-X"))):
+    for kind, labels in (
+        (BertForSequenceClassificationConfig, ("a", "b")),
+        (BertForTokenClassificationConfig, ("O", "B-X")),
+    ):
         config = encoder_with(kind, given).model_copy(update={"labels": labels})
         model = build(config)
         said = start_of(given, config)(model)
@@ -42,12 +45,12 @@ def test_the_encoder_is_kept_and_the_head_is_fresh(reader):
         kept = old.encoder.state_dict()
         for name, weight in model.encoder.state_dict().items():
             assert torch.equal(weight, kept[name]), name
-        assert hasattr(model.encoder, "pooler") == (kind is BertClassifierConfig)
+        assert hasattr(model.encoder, "pooler") == (kind is BertForSequenceClassificationConfig)
 
 
 def test_a_head_for_the_same_labels_is_kept_too(sentiment):
     given = Given(start=sentiment)
-    config = encoder_with(BertClassifierConfig, given)
+    config = encoder_with(BertForSequenceClassificationConfig, given)
     same = config.model_copy(update={"labels": ("bad", "good")})
     model = build(same)
     assert "fresh" not in start_of(given, same)(model)
@@ -57,9 +60,9 @@ def test_a_head_for_the_same_labels_is_kept_too(sentiment):
 
 
 def test_what_is_no_encoder_is_named(train_here, story, tiny_text):
-    novel = train_here("gpt", *tiny_text, "model.vocabulary=300", "training.steps=1", data=[story])
+    novel = train_here("gpt", *tiny_text, "model.vocab_size=300", "training.steps=1", data=[story])
     with pytest.raises(ConfigError, match=r"--from .*gpt is a gpt, wanted an encoder, such as a BERT"):
-        encoder_with(BertClassifierConfig, Given(start=novel))
+        encoder_with(BertForSequenceClassificationConfig, Given(start=novel))
 
 
 def test_rows_that_are_cut_are_counted_or_an_error(story_pieces):

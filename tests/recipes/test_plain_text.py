@@ -18,7 +18,7 @@ def chatty(story, tmp_path):
     core = TextTokenizer.train([story.read_text()], 290)._core
     core.add_special_tokens(["<|im_start|>", "<|im_end|>"])
     begin, end = (core.token_to_id(name) for name in ("<|im_start|>", "<|im_end|>"))
-    tokenizer = TextTokenizer(core, begin=begin, ends=[end, 0], template=TEMPLATE)
+    tokenizer = TextTokenizer(core, bos_id=begin, ends=[end, 0], template=TEMPLATE)
     folder = tmp_path / "chatty"
     folder.mkdir()
     for name, content in tokenizer.files().items():
@@ -27,7 +27,7 @@ def chatty(story, tmp_path):
 
 
 def facts(tokenizer):
-    return tokenizer.begin, tokenizer.ends, tokenizer.template
+    return tokenizer.bos_id, tokenizer.ends, tokenizer.template
 
 
 def test_begin_ends_and_template_stay_over_sittings(here, chatty, story, tiny_text, tmp_path):
@@ -38,7 +38,7 @@ def test_begin_ends_and_template_stay_over_sittings(here, chatty, story, tiny_te
         assert done.returncode == 0, done.stderr
         writer = regard.load(run)
         assert facts(writer.tokenizer) == facts(tokenizer)
-        assert writer.model.config.symbols.end == tokenizer.end
+        assert writer.model.config.special_ids.eos_id == tokenizer.eos_id
         assert "tokenizer_config.json" in json.loads((run / "MANIFEST.json").read_text())
         assert (run / "checkpoints" / f"step-{steps}" / "tokenizer_config.json").is_file()
 
@@ -46,24 +46,24 @@ def test_begin_ends_and_template_stay_over_sittings(here, chatty, story, tiny_te
 def test_the_cache_tells_ends_apart(chatty, story):
     _, tokenizer = chatty
     corpus = TextCorpus([story], TextDataConfig())
-    for end in (tokenizer.end, 0, tokenizer.end):
-        found = _tokenized(corpus, "heldout", TextTokenizer(tokenizer._core, ends=[end]))
+    for end in (tokenizer.eos_id, 0, tokenizer.eos_id):
+        found = _tokenized(corpus, "validation", TextTokenizer(tokenizer._core, ends=[end]))
         assert found.tokens(0, len(found))[-1] == end
 
 
 def test_an_evaluation_in_training_looks_at_a_part_and_says_so(here, novel, story, tiny_text, tmp_path):
-    settings = [*tiny_text, "model.vocabulary=300", "training.steps=1"]
+    settings = [*tiny_text, "model.vocab_size=300", "training.steps=1"]
     whole = here("train", "gpt", story, "-o", tmp_path / "whole", *settings)
     part = here("train", "gpt", story, "-o", tmp_path / "part", *settings, "data.evaluated=100")
     assert "evaluations in training look at" not in whole.stderr
-    assert "evaluations in training look at the first 100 of" in part.stderr
+    assert "training evaluates on the first 100 of" in part.stderr
     everything = [json.loads(here("evaluate", tmp_path / name, "--json").stdout) for name in ("whole", "part")]
     assert everything[0]["tokens"] == everything[1]["tokens"] > 1000
 
 
 def test_a_folder_of_before_still_loads_and_goes_on(here, story, tiny_text, tmp_path):
     run = tmp_path / "run"
-    settings = [*tiny_text, "model.vocabulary=300"]
+    settings = [*tiny_text, "model.vocab_size=300"]
     assert here("train", "gpt", story, "-o", run, *settings, "training.steps=2").returncode == 0
     for folder in (run, *(run / "checkpoints").iterdir()):
         (folder / "tokenizer_config.json").unlink()

@@ -56,7 +56,7 @@ def test_vectors_without_a_difference_are_refused():
 
 def test_a_parameter_that_learns_is_filled_and_goes_on_learning(tmp_path):
     write_vectors(tmp_path / "v.txt", VECTORS)
-    model = Transformer(TransformerConfig(vocabulary=6, width=8, heads=2, layers=1))
+    model = Transformer(TransformerConfig(vocab_size=6, width=8, heads=2, layers=1))
     said = start_words(model, NAMES, tmp_path / "v.txt")
     assert said == "3 of 6 rows of the table begin with the vectors of v.txt"
     assert model.embedding.weight.requires_grad
@@ -74,7 +74,7 @@ def test_a_missing_file_is_said_before_any_training(tmp_path):
 def similarity(folder, one, other):
     runner = regard.load(folder)
     names = runner.tokenizer.whole_words()
-    rows = [runner.model.words_table[names.index(word)] for word in (one, other)]
+    rows = [runner.model.input_embeddings[names.index(word)] for word in (one, other)]
     return float(torch.cosine_similarity(*rows, dim=0).detach())
 
 

@@ -14,7 +14,7 @@ from regard.errors import ConfigError, DataError, InputError
 from regard.models import build
 from regard.recipes import find
 from regard.recipes.run import Given, Recipe, Run, train_recipe
-from regard.running.image_text import Answerer, Matcher, Pointer
+from regard.running.image_text import ImageTextMatcher, Pointer, VisualQuestionAnswering
 from regard.running.scene_asking import asked_of, scenes_of, spoken
 from regard.running.scene_pictures import KINDS, scene_regions
 from regard.running.scene_scoring import score_asking, score_looking, score_retrieval
@@ -26,19 +26,19 @@ from regard.worlds.scene_words import ANSWERS
 STREAM = ["width=16", "heads=2", "layers=0", "feed_forward=16"]
 TINY = [
     *(f"model.{stream}.{fact}" for stream in ("text", "regions") for fact in STREAM),
-    "model.meetings=1",
+    "model.co_attention_layers=1",
     "model.joint=16",
     "model.seeing.patch=4",
-    "model.seeing.hidden=16",
+    "model.seeing.inner=16",
 ]
 SHORT = [
     "training.steps=3",
-    "training.batch_tokens=400",
-    "training.accumulate=1",
+    "training.max_tokens=400",
+    "training.gradient_accumulation=1",
     "training.evaluate_on=20",
     "training.warmup=1",
     "data.scenes=30",
-    "data.heldout=6",
+    "data.validation=6",
 ]
 
 
@@ -71,9 +71,9 @@ def prepared(recipe: Recipe, given: Given, settings: list[str], folder: Path):
 
 def test_what_was_trained_ranks_pictures_and_texts(pretrained):
     matcher = regard.load(pretrained)
-    assert type(matcher) is Matcher
+    assert type(matcher) is ImageTextMatcher
     assert matcher.model.config.seeing.classes == len(KINDS) == 8 * 8 * 2 * 3
-    scenes = scenes_of("heldout", 5)
+    scenes = scenes_of("validation", 5)
     pictures = [scene_regions(scene, matcher.model.config.seeing) for scene in scenes]
     texts = [spoken(caption(scene)) for scene in scenes]
     scores = matcher.scores(texts, pictures)
@@ -89,7 +89,7 @@ def test_what_was_trained_ranks_pictures_and_texts(pretrained):
 
 
 def test_a_picture_is_a_file_its_bytes_its_pixels_or_its_regions(pretrained, tmp_path):
-    matcher, scene = regard.load(pretrained), scenes_of("heldout", 1)[0]
+    matcher, scene = regard.load(pretrained), scenes_of("validation", 1)[0]
     Image.fromarray(scene.pixels()).save(tmp_path / "scene.png")
     boxes = [thing.box for thing in scene.things]
     ways = [tmp_path / "scene.png", str(tmp_path / "scene.png"), (tmp_path / "scene.png").read_bytes(), scene.pixels()]
@@ -109,7 +109,7 @@ def test_what_cannot_be_seen_is_one_line(pretrained):
             matcher.see(pixels, [(0, 0, 2, 2), box])
     with pytest.raises(InputError, match=r"^the picture is float64 \(3, 3\), wanted uint8"):
         matcher.see(np.zeros((3, 3)), [(0, 0, 1, 1)])
-    other = scene_regions(scenes_of("heldout", 1)[0], matcher.model.config.seeing)
+    other = scene_regions(scenes_of("validation", 1)[0], matcher.model.config.seeing)
     with pytest.raises(InputError, match=r"^the regions are \(\d, 47\), wanted \(R, 48\)"):
         matcher.see(other._replace(features=other.features[:, :47]))
     with pytest.raises(InputError, match=r"^the boxes are "):
@@ -125,7 +125,7 @@ def test_scores_are_those_of_held_out_scenes(pretrained):
     for side in ("picture_for_text", "text_for_picture"):
         assert 0 <= found[f"{side}_r@1"] <= found[f"{side}_r@5"] <= found[f"{side}_r@10"] <= 1
     looks = score_looking(matcher, 8)
-    assert [(one.meeting, one.head) for one in looks] == [(0, 0), (0, 1)]
+    assert [(one.co_attention, one.head) for one in looks] == [(0, 0), (0, 1)]
     assert all(0 < one.mass < 1 and 0.15 < one.chance < 0.4 for one in looks)
 
 
@@ -143,8 +143,10 @@ def test_regard_evaluate_scores_them_on_what_they_held_out(pretrained, asked):
 def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
     """With every weight on region 1, the words of the first thing have all of it and the others none."""
     matcher = regard.load(pretrained)
-    scenes = scenes_of("heldout", 8)
-    tap = next(one for path, one in matcher.model.named_modules() if path.endswith("words_look.attention.weights"))
+    scenes = scenes_of("validation", 8)
+    tap = next(
+        one for path, one in matcher.model.named_modules() if path.endswith("text_co_attention.attention.weights")
+    )
     whole = type(tap).forward
     tap.forward = lambda weights: whole(tap, torch.zeros_like(weights).index_fill(-1, torch.tensor([1]), 1.0))
     words = [thing for scene in scenes for thing in caption(scene).regions if thing is not None]
@@ -156,7 +158,7 @@ def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
 
 def test_for_every_near_miss_there_is_a_true_text_of_its_form(tmp_path):
     """So that no text is known to be false by how it is written."""
-    ready = prepared(find("vilbert"), Given(), ["data.scenes=20", "data.heldout=4"], tmp_path)
+    ready = prepared(find("vilbert"), Given(), ["data.scenes=20", "data.validation=4"], tmp_path)
     told, begins = ready.task.data.training, WordPieces.kept(tmp_path).pieces_of("the there")
     stated = lambda texts: sum(text[0] in begins for text in texts)  # noqa: E731
     assert told.alike == 6
@@ -183,8 +185,8 @@ def test_cells_need_no_boxes(tmp_path):
 def test_what_was_asked_is_answered(asked):
     ask, folder = asked
     runner = regard.load(folder)
-    assert type(runner) is (Pointer if ask == "phrases" else Answerer)
-    scene = scenes_of("heldout", 1)[0]
+    assert type(runner) is (Pointer if ask == "phrases" else VisualQuestionAnswering)
+    scene = scenes_of("validation", 1)[0]
     boxes = [thing.box for thing in scene.things]
     some = asked_of(scene, ask, 4)
     found = [runner.run(one.text, scene.pixels(), boxes) for one in some]
@@ -202,7 +204,7 @@ def test_scores_count_right_answers_by_kind(asked):
     ask, folder = asked
     runner = regard.load(folder)
     found = score_asking(runner, ask, count=4, each=3)
-    right, scenes = [], scenes_of("heldout", 4)
+    right, scenes = [], scenes_of("validation", 4)
     for scene in scenes:
         for one in asked_of(scene, ask, 3):
             said = runner.run(one.text, scene.pixels(), [thing.box for thing in scene.things])
@@ -216,7 +218,10 @@ def test_scores_count_right_answers_by_kind(asked):
 def test_a_model_begins_with_the_encoder_it_is_begun_from(pretrained, tmp_path):
     for ask in ("questions", "phrases"):
         ready = prepared(
-            find("vqa"), Given(start=pretrained), ["data.scenes=4", "data.heldout=4", f"data.ask={ask}"], tmp_path / ask
+            find("vqa"),
+            Given(start=pretrained),
+            ["data.scenes=4", "data.validation=4", f"data.ask={ask}"],
+            tmp_path / ask,
         )
         model = build(ready.model)
         said = ready.start(model)
@@ -226,7 +231,7 @@ def test_a_model_begins_with_the_encoder_it_is_begun_from(pretrained, tmp_path):
 
 
 def test_more_pretraining_begins_with_the_heads_too(pretrained, tmp_path):
-    ready = prepared(find("vilbert"), Given(start=pretrained), ["data.scenes=4", "data.heldout=4"], tmp_path)
+    ready = prepared(find("vilbert"), Given(start=pretrained), ["data.scenes=4", "data.validation=4"], tmp_path)
     model = build(ready.model)
     assert "fresh" not in ready.start(model)
     wanted = regard.load(pretrained).model.state_dict()
@@ -241,7 +246,7 @@ def test_retrieval_is_learned_with_pretraining_and_without(pretrained, tmp_path)
         )
         assert notes[0] == "captions of 30 scenes, 6 held out"
         assert notes[1].endswith("fresh: fits.weight, fits.bias" if start else "a ViLBERT that has seen pictures")
-        assert regard.load(tmp_path / name).kind == "vilbert-matcher"
+        assert regard.load(tmp_path / name).kind == "vilbert-retrieval"
     found = score_folders([tmp_path / "with", tmp_path / "without"], [], [None], most=5)
     one = [score_retrieval(regard.load(tmp_path / name), 5)["picture_for_text_r@1"] for name in ("with", "without")]
     assert found["picture_for_text_r@1"] == pytest.approx(np.mean(one))
@@ -273,7 +278,7 @@ def photos(tmp_path) -> list[Path]:
 
 
 def test_pictures_with_captions_are_seen_as_cells(photos, tmp_path):
-    settings = [*TINY, *SHORT[:5], "model.seeing.cells=2", "data.heldout=4"]
+    settings = [*TINY, *SHORT[:5], "model.seeing.cells=2", "data.validation=4"]
     notes = trained("vilbert", Given(photos), settings, tmp_path / "run")
     assert "pictures to learn from" in notes[0]
     matcher = regard.load(tmp_path / "run")
@@ -294,7 +299,7 @@ def test_regions_of_a_file_are_seen_as_they_are(photos, tmp_path):
     facts = {"features": rng.random((80, 2, 7)), "boxes": boxes, "classes": rng.integers(0, 9, (80, 2))}
     names = [f"{number}.png" for number in range(80)]
     np.savez(tmp_path / "regions.npz", **facts, names=np.array(names))
-    settings = [*TINY[:-2], *SHORT[:5], "data.heldout=4", f"data.regions={tmp_path / 'regions.npz'}"]
+    settings = [*TINY[:-2], *SHORT[:5], "data.validation=4", f"data.regions={tmp_path / 'regions.npz'}"]
     trained("vilbert", Given(photos), settings, tmp_path / "run")
     matcher = regard.load(tmp_path / "run")
     assert (matcher.model.config.seeing.features, matcher.model.config.seeing.classes) == (
@@ -338,7 +343,7 @@ def test_questions_of_a_folder_are_learned(folder, tmp_path):
         *TINY,
         "model.seeing.cells=2",
         "training.steps=80",
-        "training.accumulate=1",
+        "training.gradient_accumulation=1",
         "training.warmup=5",
         "training.learning_rate=0.01",
     ]

@@ -21,7 +21,7 @@ from regard.metrics.looking import cells_of
 from regard.recipes.run import Given, train_recipe
 from regard.running import caption_scoring
 from regard.running.captioner import Captioner
-from regard.running.checking import subject_of
+from regard.running.checking import adapter_of
 from regard.running.scoring import score_folders
 from regard.worlds.scene_captions import caption
 from regard.worlds.scenes import Scenes
@@ -32,8 +32,8 @@ TINY = [
     "model.width=16",
     "model.heads=2",
     "model.feed_forward=16",
-    "data.heldout=12",
-    "training.batch_tokens=400",
+    "data.validation=12",
+    "training.max_tokens=400",
     "training.warmup=2",
     "training.evaluate_on=4",
 ]
@@ -87,7 +87,7 @@ def photos(tmp_path_factory):
 
 
 def test_a_picture_from_a_file_from_bytes_and_from_pixels_is_the_same(captioner, tmp_path):
-    pixels = Scenes(0, "heldout")[0].pixels()
+    pixels = Scenes(0, "validation")[0].pixels()
     file, data = tmp_path / "scene.png", io.BytesIO()
     Image.fromarray(pixels).save(file)
     Image.fromarray(pixels).save(data, "PNG")
@@ -99,7 +99,7 @@ def test_a_picture_from_a_file_from_bytes_and_from_pixels_is_the_same(captioner,
 
 def test_a_word_has_a_look_that_sums_to_one(scenic):
     for name in ("lstm", "transformer"):
-        found = load(scenic / name).run(Scenes(0, "heldout")[1].pixels())
+        found = load(scenic / name).run(Scenes(0, "validation")[1].pixels())
         assert "".join(found.words) == "".join(found.text.split())
         assert found.looks.shape == (len(found.words), 4, 4)
         assert found.looks.sum((1, 2)) == pytest.approx(np.ones(len(found.words)), abs=1e-4)
@@ -111,13 +111,13 @@ def test_a_look_is_of_the_moment_before_its_word(scenic):
     for name in ("lstm", "transformer"):
         captioner, pixels = load(scenic / name), Scenes()[2].pixels()
         tokens = captioner.tokenizer.encode("a small red star above a ring")
-        begun = torch.tensor([[captioner.tokenizer.begin, *tokens]])
+        begun = torch.tensor([[captioner.tokenizer.bos_id, *tokens]])
         weights = captioner.model.look(normalize(pixels[None]), begun).weights[0].mean(0)  # (T + 1, P)
         assert captioner.look(pixels, tokens).reshape(7, 16) == pytest.approx(weights[:-1].numpy(), abs=1e-5)
 
 
 def test_many_are_captioned_as_each_alone(captioner, monkeypatch):
-    pictures = [Scenes(0, "heldout")[number].pixels() for number in range(3)]
+    pictures = [Scenes(0, "validation")[number].pixels() for number in range(3)]
     monkeypatch.setattr("regard.running.captioner.BATCH", 2)
     monkeypatch.setattr("regard.running.captioner.LONGEST", 12)
     together = captioner.run_all(pictures, Beam(2, n_best=2))
@@ -150,8 +150,8 @@ def test_what_is_no_picture_is_one_line(captioner, tmp_path):
 
 def test_a_caption_of_no_words_has_no_looks(captioner, monkeypatch):
     def mute(tokens, state):
-        logits = torch.zeros(len(tokens), captioner.model.config.vocabulary)
-        logits[:, captioner.tokenizer.end] = 9.0
+        logits = torch.zeros(len(tokens), captioner.model.config.vocab_size)
+        logits[:, captioner.tokenizer.eos_id] = 9.0
         return logits, state
 
     monkeypatch.setattr(captioner.model, "step", mute)
@@ -172,7 +172,7 @@ def test_in_int8_it_captions_too(scenic):
 def test_the_folder_says_what_it_is(scenic):
     config = read_json(scenic / "lstm" / CONFIG)
     assert (config["kind"], config["task"]) == ("captioner", {"name": "captioning"})
-    assert subject_of(load(scenic / "lstm").model).grid == 4
+    assert adapter_of(load(scenic / "lstm").model).grid == 4
 
 
 # ------------------------------------------------ scoring
@@ -180,7 +180,7 @@ def test_the_folder_says_what_it_is(scenic):
 
 def test_scores_on_the_scenes_held_out(scenic, captioner):
     scores = score_folders([scenic / "lstm"], [], [None])
-    scenes = [Scenes(0, "heldout")[number] for number in range(12)]
+    scenes = [Scenes(0, "validation")[number] for number in range(12)]
     texts = [captioner.run(scene.pixels()).text for scene in scenes]
     references = [[" ".join(caption(scene).words)] for scene in scenes]
     assert scores["pictures"] == 12
@@ -201,7 +201,7 @@ def test_attention_on_the_true_thing_is_counted_for_each_head(scenic):
 
 
 def test_the_words_of_a_thing_are_held_against_its_own_cells(captioner):
-    scene = next(scene for scene in map(Scenes(0, "heldout").__getitem__, range(9)) if len(scene.things) == 3)
+    scene = next(scene for scene in map(Scenes(0, "validation").__getitem__, range(9)) if len(scene.things) == 3)
     words = caption(scene).words
     tokens = captioner.tokenizer.encode(" ".join(words))
     covered = caption_scoring._covered(scene, captioner.tokenizer.words(tokens), 8)
@@ -261,7 +261,7 @@ def own(tmp_path_factory, photos):
         folder,
         [photos / "Images", photos / "Flickr8k.token.txt"],
         "training.steps=5",
-        "model.vocabulary=320",
+        "model.vocab_size=320",
         "data.whole_words=40",
     )
     return folder, notes
@@ -276,11 +276,11 @@ def test_a_folder_of_photographs_in_flickrs_layout_trains(own, photos):
 
 def test_it_is_scored_on_what_it_held_out_and_on_named_files(own, photos):
     folder, _ = own
-    heldout = score_folders([folder], [], [None])
+    validation = score_folders([folder], [], [None])
     everything = score_folders([folder], [photos / "Images", photos / "Flickr8k.token.txt"], [None])
-    assert 1 <= heldout["pictures"] <= 4
+    assert 1 <= validation["pictures"] <= 4
     assert everything["pictures"] == 40
-    assert "by_head" not in heldout
+    assert "by_head" not in validation
 
 
 def test_scoring_names_the_pictures_it_cannot_read(own, photos, tmp_path):
@@ -297,7 +297,7 @@ def test_a_bad_photograph_stops_the_run_or_is_left_out_and_named(photos, tmp_pat
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "7_a.jpg").write_bytes((tmp_path / "7_a.jpg").read_bytes()[:300])
     paths = [tmp_path, photos / "Flickr8k.token.txt"]
-    changes = ["training.steps=1", "model.vocabulary=300", "data.whole_words=40"]
+    changes = ["training.steps=1", "model.vocab_size=300", "data.whole_words=40"]
     with pytest.raises(DataError, match=r"7_a.jpg: is .*; mend it, or data.on_error=skip to leave such ones out"):
         train(tmp_path / "stopped", paths, *changes)
     notes = train(tmp_path / "went-on", paths, *changes, "data.on_error=skip")

@@ -18,7 +18,7 @@ SECONDS = [*TEXTS[7:], *TEXTS[:7]]
 
 @pytest.fixture(scope="module")
 def classifier(make_reader):
-    return make_reader("bert-classifier", labels=LABELS)
+    return make_reader("bert-sequence-classification", labels=LABELS)
 
 
 def test_a_folder_is_loaded_with_its_labels(sentiment):
@@ -46,7 +46,7 @@ def test_many_at_once_are_as_each_alone(classifier, seconds):
 def test_it_says_what_the_model_says(classifier):
     row = classifier.tokenizer.encode(TEXTS[0], TEXTS[1], longest=40)
     with torch.no_grad():
-        wanted = classifier.model(torch.tensor([row.ids]), torch.tensor([row.segments])).softmax(-1)[0]
+        wanted = classifier.model(torch.tensor([row.ids]), torch.tensor([row.segment_ids])).softmax(-1)[0]
     judged = classifier.run(TEXTS[0], TEXTS[1])
     assert [judged.probabilities[label] for label in LABELS] == pytest.approx(wanted.tolist(), abs=1e-6)
     assert list(judged.probabilities.values()) == sorted(judged.probabilities.values(), reverse=True)
@@ -55,7 +55,7 @@ def test_it_says_what_the_model_says(classifier):
 
 
 def test_a_score_has_no_classes(make_reader):
-    judge = make_reader("bert-classifier")
+    judge = make_reader("bert-sequence-classification")
     found = judge.run_all(TEXTS)
     assert {(one.label, len(one.probabilities)) for one in found} == {(None, 0)}
     assert len({one.score for one in found}) > 10
@@ -63,7 +63,7 @@ def test_a_score_has_no_classes(make_reader):
 
 
 def test_long_texts_are_cut_and_counted_or_refused(make_reader):
-    classifier = make_reader("bert-classifier", labels=LABELS)
+    classifier = make_reader("bert-sequence-classification", labels=LABELS)
     long = "the cat was tired " * 20
     pieces = len(classifier.tokenizer.encode(long).ids)
     classifier.run_all(["the cat", long])
@@ -89,7 +89,7 @@ def test_a_text_is_cut_where_those_of_training_were(duplicates):
     long = "the cat was too tired to go on and slept"
     row = found.tokenizer.encode(long, "the dog", longest=12)
     with torch.no_grad():
-        wanted = found.model(torch.tensor([row.ids]), torch.tensor([row.segments]))[0]
+        wanted = found.model(torch.tensor([row.ids]), torch.tensor([row.segment_ids]))[0]
     assert found.logits([long], ["the dog"])[0].tolist() == pytest.approx(wanted.tolist(), abs=1e-5)
     assert found.cut == 1
 
@@ -104,4 +104,4 @@ def test_facts_that_are_none_are_named(sentiment, name, value):
 def test_none_and_pairs_that_cannot_be(make_reader, classifier):
     assert classifier.run_all([]) == []
     with pytest.raises(InputError, match="got pairs, but this model reads one text at a time"):
-        make_reader("bert-classifier", labels=LABELS, sentences=1).run("a", "b")
+        make_reader("bert-sequence-classification", labels=LABELS, num_segments=1).run("a", "b")

@@ -18,7 +18,7 @@ from regard.files import write_folder
 from regard.huggingface.folder import Pooling
 from regard.models import MODELS
 from regard.running.embedding import FEW, batches_by_length, batches_of_texts, pooled
-from regard.running.encoder import Encoder
+from regard.running.encoder import Embedder
 from regard.running.exporting import export_folder
 from regard.text.word_pieces import WordPieces
 from regard.worlds.sentences import sentences
@@ -46,8 +46,8 @@ def words():
 
 @pytest.fixture(scope="module")
 def make(words):
-    symbols = {"padding": words.padding, "begin": words.begin, "end": words.end, "mask": words.mask}
-    facts = {"vocabulary": 300, "context": 40, "width": 32, "heads": 2, "layers": 2, "symbols": symbols}
+    special_ids = {name: getattr(words, name) for name in ("pad_id", "bos_id", "eos_id", "mask_id")}
+    facts = {"vocab_size": 300, "context": 40, "width": 32, "heads": 2, "layers": 2, "special_ids": special_ids}
 
     def make(kind="bert", pooling=None):
         torch.manual_seed(2)
@@ -56,7 +56,7 @@ def make(words):
         with torch.no_grad():
             for weight in built.encoder.parameters():
                 weight.normal_(mean=float(weight.dim() == 1), std=0.3)
-        return Encoder(kind, built, words, pooling)
+        return Embedder(kind, built, words, pooling)
 
     return make
 
@@ -114,7 +114,9 @@ def test_pooling_by_hand():
     assert torch.allclose(unit, torch.tensor([0.6, 0.8]))
 
 
-@pytest.mark.parametrize("kind", ["bert", "bert-pretraining", "bert-words", "bert-classifier", "bert-tagger"])
+@pytest.mark.parametrize(
+    "kind", ["bert", "bert-pretraining", "bert-masked-lm", "bert-sequence-classification", "bert-token-classification"]
+)
 @pytest.mark.parametrize("how", ["mean", "first", "max"])
 def test_a_text_among_others_is_what_it_is_alone_whatever_the_head(make, kind, how):
     encoder = make(kind, Pooling(how))
@@ -128,7 +130,7 @@ def test_a_text_among_others_is_what_it_is_alone_whatever_the_head(make, kind, h
         np.testing.assert_allclose(encoder.embed(texts), found, atol=1e-5)
     with torch.no_grad():
         ids = torch.tensor([encoder.encode([texts[7]])[0]])
-        words = encoder.model.read(ids).words[0]
+        words = encoder.model.read(ids).hidden[0]
     wanted = {"mean": words.mean(0), "first": words[0], "max": words.max(0).values}[how]
     np.testing.assert_allclose(found[7], wanted.numpy(), atol=1e-5)
 
@@ -150,7 +152,7 @@ def test_texts_too_long_are_cut_and_counted_or_refused(make):
     ids = encoder.tokenizer.encode(texts[1], longest=10).ids
     assert len(ids) == 10
     with torch.no_grad():
-        wanted = encoder.model.read(torch.tensor([ids])).words[0].mean(0)
+        wanted = encoder.model.read(torch.tensor([ids])).hidden[0].mean(0)
     np.testing.assert_allclose(found[1], wanted.numpy(), atol=1e-5)
     with pytest.raises(InputError, match=r"text 2 has \d+ pieces, this model reads 10"):
         encoder.embed(texts, truncate=False)
@@ -175,7 +177,7 @@ def test_the_weights_are_the_ones_these_numbers_were_measured_with():
 
 
 def test_its_folder_says_how_it_pools(real):
-    assert isinstance(real, Encoder)
+    assert isinstance(real, Embedder)
     assert (real.kind, real.pooling, real.longest) == ("bert", Pooling("mean", normalized=True, longest=256), 256)
 
 
@@ -187,7 +189,7 @@ def test_exported_it_gives_the_same_vectors(real, tmp_path):
 
 
 def test_an_exported_head_is_no_folder_of_sentence_transformers(make, words, tmp_path):
-    write_folder(tmp_path / "head", huggingface.files("bert-words", make("bert-words").model, words))
+    write_folder(tmp_path / "head", huggingface.files("bert-masked-lm", make("bert-masked-lm").model, words))
     assert "modules.json" not in export_folder(tmp_path / "head", tmp_path / "out", "huggingface")
 
 
@@ -200,7 +202,7 @@ def test_its_words_are_those_of_transformers(real, theirs):
     assert real.encode(texts) == [row[kept].tolist() for row, kept in zip(given["input_ids"], mask, strict=True)]
     wanted = model(**given)
     found = real.model(given["input_ids"])
-    assert (found.words - wanted.last_hidden_state)[mask].abs().max() <= 1e-5
+    assert (found.hidden - wanted.last_hidden_state)[mask].abs().max() <= 1e-5
     assert (found.whole - wanted.pooler_output).abs().max() <= 1e-5
 
 

@@ -5,7 +5,7 @@ import torch
 
 import regard
 from regard.errors import InputError
-from regard.running.filler import Filler
+from regard.running.filler import FillMask
 from regard.text.word_pieces import WordPieces
 from regard.worlds.stories import Stories
 
@@ -17,14 +17,14 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["bert-pretraining", "bert-words"])
+@pytest.fixture(scope="module", params=["bert-pretraining", "bert-masked-lm"])
 def filler(request, make_reader):
     return make_reader(request.param)
 
 
 def test_run_fills_in(reader):
     filler = regard.load(reader)
-    assert isinstance(filler, Filler)
+    assert isinstance(filler, FillMask)
     found = filler.run(TEXTS[0])
     assert len(found.places) == 1
     assert len(found.places[0]) == 5
@@ -35,14 +35,14 @@ def test_run_fills_in(reader):
 def test_the_shares_of_all_pieces_are_those_of_the_model_without_its_symbols(filler):
     tokenizer = filler.tokenizer
     (place,) = filler.fill([TEXTS[2]], tokenizer.size)[0].places
-    assert len(place) == tokenizer.size - len(tokenizer.symbols)
+    assert len(place) == tokenizer.size - len(tokenizer.special_ids)
     assert sum(guess.probability for guess in place) == pytest.approx(1.0, abs=1e-5)
     assert [guess.probability for guess in place] == sorted((guess.probability for guess in place), reverse=True)
     row = tokenizer.encode(TEXTS[2], open=True)
     with torch.no_grad():
-        said = filler.model(torch.tensor([row.ids]), torch.tensor([row.segments]))
-    logits = (said[0] if isinstance(said, tuple) else said)[0, row.ids.index(tokenizer.mask)]
-    words = [number for number in range(tokenizer.size) if number not in tokenizer.symbols]
+        said = filler.model(torch.tensor([row.ids]), torch.tensor([row.segment_ids]))
+    logits = (said[0] if isinstance(said, tuple) else said)[0, row.ids.index(tokenizer.mask_id)]
+    words = [number for number in range(tokenizer.size) if number not in tokenizer.special_ids]
     wanted = dict(zip((tokenizer.token(number) for number in words), logits[words].softmax(-1).tolist(), strict=True))
     assert {guess.piece: guess.probability for guess in place} == pytest.approx(wanted, abs=1e-5)
 
@@ -59,7 +59,7 @@ def test_every_mask_has_its_guesses_and_the_likeliest_stand_in_the_text(filler):
 
 
 def test_a_piece_that_goes_on_stands_at_the_word_before(make_reader):
-    filler = make_reader("bert-words")
+    filler = make_reader("bert-masked-lm")
     going_on = next(number for number, inside in enumerate(filler.tokenizer.going_on) if inside)
     with torch.no_grad():
         filler.model.head.bias[going_on] = 1000.0
@@ -95,7 +95,7 @@ def test_a_cased_vocabulary_with_other_names(make_reader, tmp_path):
     lines = [plain.token(number) for number in range(plain.size)]
     (tmp_path / "vocab.txt").write_text("\n".join("<mask>" if line == "[MASK]" else line for line in lines) + "\n")
     (tmp_path / "tokenizer_config.json").write_text('{"mask_token": "<mask>", "do_lower_case": false}')
-    filler = make_reader("bert-words", WordPieces.from_folder(tmp_path))
+    filler = make_reader("bert-masked-lm", WordPieces.from_folder(tmp_path))
     assert filler.tokenizer.cased
     found = filler.run("The <mask> was Tired")
     assert len(found.places) == 1
@@ -111,7 +111,7 @@ def test_whether_one_text_follows_another(make_reader):
     found = filler.follows("the cat was tired .", "it slept .")
     row = filler.tokenizer.encode("the cat was tired .", "it slept .")
     with torch.no_grad():
-        logits = filler.model(torch.tensor([row.ids]), torch.tensor([row.segments])).next[0]
+        logits = filler.model(torch.tensor([row.ids]), torch.tensor([row.segment_ids])).next[0]
     assert 0 < found < 1
     assert found == pytest.approx(1 / (1 + torch.exp(logits[1] - logits[0]).item()), abs=1e-6)
     assert found != filler.follows("it slept .", "the cat was tired .")
@@ -121,5 +121,5 @@ def test_whether_one_text_follows_another(make_reader):
 
 
 def test_hidden_words_alone_tell_nothing_of_what_follows(make_reader):
-    with pytest.raises(InputError, match="a bert-words, was not trained to judge what follows"):
-        make_reader("bert-words").follows("a", "b")
+    with pytest.raises(InputError, match="a bert-masked-lm, was not trained to judge what follows"):
+        make_reader("bert-masked-lm").follows("a", "b")

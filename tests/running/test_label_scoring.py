@@ -22,7 +22,7 @@ TEXTS = [sentence for story in Stories(seed=5).stories(0, 15) for sentence in st
 
 @pytest.fixture(scope="module")
 def classifier(make_reader):
-    return make_reader("bert-classifier", labels=LABELS)
+    return make_reader("bert-sequence-classification", labels=LABELS)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_classes_are_scored_as_scikit_learn_scores_them(classifier, table, tmp_p
 
 
 def test_numbers_are_scored_by_their_correlation(make_reader, table, tmp_path):
-    judge = make_reader("bert-classifier")
+    judge = make_reader("bert-sequence-classification")
     wanted = [number % 7 / 2 for number in range(len(TEXTS))]
     scores = [one.score for one in judge.run_all(TEXTS)]
     found = score_labels(judge, tmp_path, [table([n / 2 for n in range(7)])])
@@ -81,7 +81,7 @@ def test_rows_that_lose_their_ends_and_bad_rows_are_told(classifier, table, tmp_
 
 
 def test_what_cannot_be_scored_is_named(classifier, make_reader, table, tmp_path):
-    judge = make_reader("bert-classifier")
+    judge = make_reader("bert-sequence-classification")
     for model, path, wrong in (
         (classifier, table(["bad", "ugly"], name="a.tsv"), "a.tsv:3 has the label 'ugly'.*one of bad, fair, good"),
         (judge, table(["1", "high"], name="b.tsv"), "b.tsv:3 has the label 'high', wanted a number"),
@@ -97,7 +97,7 @@ def test_what_cannot_be_scored_is_named(classifier, make_reader, table, tmp_path
 
 
 def test_a_row_that_the_data_repeat_is_told_once_among_the_worst(classifier, make_reader, table, tmp_path):
-    for model, labels in ((classifier, LABELS), (make_reader("bert-classifier"), ["0", "2.5", "1"])):
+    for model, labels in ((classifier, LABELS), (make_reader("bert-sequence-classification"), ["0", "2.5", "1"])):
         found = score_labels(model, tmp_path, [table(labels, [text for text in TEXTS for _ in range(3)])])
         told = [(one["text"], one["wanted"]) for one in found["worst"]]
         assert len(told) == len(set(told)) == 5
@@ -107,7 +107,7 @@ ENTAILMENT = ("entailment", "neutral", "contradiction")
 
 
 def test_mnli_is_scored_on_two_parts_and_ax_on_its_own(make_reader, tmp_path):
-    classifier = make_reader("bert-classifier", labels=ENTAILMENT)
+    classifier = make_reader("bert-sequence-classification", labels=ENTAILMENT)
     found = score_labels(classifier, tmp_path, [write_glue(tmp_path / "MNLI", "mnli", 30)])
     assert found.pop("left_out") == ["left out: 2 with the label '-', on which nobody agreed"]
     assert {name.partition("_")[0] for name in found} == {"matched", "mismatched"}
@@ -123,9 +123,9 @@ def test_mnli_is_scored_on_two_parts_and_ax_on_its_own(make_reader, tmp_path):
 def test_what_a_run_held_out_is_what_it_was_judged_on(sentiment):
     found = score_labels(regard.load(sentiment), sentiment, [])
     lines = [json.loads(line) for line in (sentiment / "metrics.jsonl").read_text().splitlines()]
-    last = [line for line in lines if "heldout_accuracy" in line][-1]
-    assert found["accuracy"] == pytest.approx(last["heldout_accuracy"])
-    assert found["matthews"] == pytest.approx(last["heldout_matthews"])
+    last = [line for line in lines if "validation_accuracy" in line][-1]
+    assert found["accuracy"] == pytest.approx(last["validation_accuracy"])
+    assert found["matthews"] == pytest.approx(last["validation_matthews"])
 
 
 def test_where_training_stops_at_long_rows_so_does_scoring(duplicates, tmp_path):
@@ -140,7 +140,7 @@ def test_data_that_changed_since_is_named(train_here, tiny_reader, tmp_path):
     path = tmp_path / "data.csv"
     rows = [f"text {number},{'ab'[number % 2]}\n" for number in range(60)]
     path.write_text("".join(["text,label\n", *rows]))
-    folder = train_here("classifier", *tiny_reader, "model.vocabulary=100", "training.steps=1", data=[path])
+    folder = train_here("classifier", *tiny_reader, "model.vocab_size=100", "training.steps=1", data=[path])
     path.write_text(path.read_text().replace(",b", ",c"))
     with pytest.raises(
         DataError, match=r"data.csv has changed since .*classifier was trained on it, .*; name the data"
@@ -170,7 +170,10 @@ def test_the_columns_may_have_other_names_than_in_training(sentiment, tmp_path):
 
 
 def test_a_folder_of_glue_may_be_told_its_task(make_reader, tmp_path):
-    classifier, folder = make_reader("bert-classifier", labels=ENTAILMENT), write_glue(tmp_path / "mine", "mnli", 30)
+    classifier, folder = (
+        make_reader("bert-sequence-classification", labels=ENTAILMENT),
+        write_glue(tmp_path / "mine", "mnli", 30),
+    )
     with pytest.raises(DataError, match="data.task=… says which"):
         score_labels(classifier, tmp_path, [folder])
     assert "matched_accuracy" in score_labels(classifier, tmp_path, [folder], assignments=["data.task=mnli"])
@@ -206,12 +209,12 @@ def test_long_sentences_score_in_training_as_afterwards(train_here, tiny_reader,
     path = tmp_path / "long.conll"
     name = "".join(f"word{n} I-X\n" for n in range(60))  # one name over several rows; soon all is called a name
     path.write_text("\n".join(f"{n} O\n{name}" for n in range(40)))
-    folder = train_here("tagger", *tiny_reader, "model.vocabulary=100", "training.steps=8", data=[path])
+    folder = train_here("tagger", *tiny_reader, "model.vocab_size=100", "training.steps=8", data=[path])
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    last = [line for line in lines if "heldout_f1" in line][-1]
+    last = [line for line in lines if "validation_f1" in line][-1]
     found = score_tags(regard.load(folder), folder, [])
     for name in ("f1", "precision", "recall", "accuracy"):
-        assert found[name] == pytest.approx(last[f"heldout_{name}"]), name
+        assert found[name] == pytest.approx(last[f"validation_{name}"]), name
 
 
 def test_a_tag_the_model_does_not_have_is_named(names, tmp_path):

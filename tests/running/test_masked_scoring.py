@@ -21,7 +21,7 @@ def texts(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("kind", ["bert-pretraining", "bert-words"])
+@pytest.mark.parametrize("kind", ["bert-pretraining", "bert-masked-lm"])
 def test_the_users_own_text_is_scored_the_same_twice(make_reader, texts, tmp_path, kind):
     filler = make_reader(kind)
     found = score_masked(filler, tmp_path, [texts])
@@ -29,12 +29,12 @@ def test_the_users_own_text_is_scored_the_same_twice(make_reader, texts, tmp_pat
     assert (kind == "bert-pretraining") == ("next_accuracy" in found)
     assert 0 <= found["masked_accuracy"] < 0.5
     assert "it_by_probe" not in found
-    if kind == "bert-words":
+    if kind == "bert-masked-lm":
         assert found["masked_perplexity"] == pytest.approx(math.exp(found["loss"]), rel=1e-5)
 
 
 def test_it_may_be_told_where_a_line_has_its_text(make_reader, tmp_path):
-    filler, lines = make_reader("bert-words"), [story.text for story in Stories(seed=8).stories(0, 20)]
+    filler, lines = make_reader("bert-masked-lm"), [story.text for story in Stories(seed=8).stories(0, 20)]
     for field in ("text", "body"):
         (tmp_path / f"{field}.jsonl").write_text("".join(json.dumps({field: line}) + "\n" for line in lines))
     found = score_masked(filler, tmp_path, [tmp_path / "body.jsonl"], assignments=["data.field=body"])
@@ -46,14 +46,14 @@ def test_bad_lines_are_left_out_and_counted(make_reader, tmp_path):
     good = [json.dumps({"text": text}) + "\n" for text in stories]
     (tmp_path / "good.jsonl").write_text("".join(good))
     (tmp_path / "mixed.jsonl").write_text("".join(f"{line}not JSON\n" for line in good))
-    filler = make_reader("bert-words")
+    filler = make_reader("bert-masked-lm")
     found = score_masked(filler, tmp_path, [tmp_path / "mixed.jsonl"])
     assert found.pop("bad_lines")[0] == "bad lines left out: 20 (bad JSON 20); the first:"
     assert found == score_masked(filler, tmp_path, [tmp_path / "good.jsonl"])
 
 
 def test_only_the_first_so_many_rows(make_reader, texts, tmp_path):
-    assert score_masked(make_reader("bert-words"), tmp_path, [texts], most=5)["rows"] == 5
+    assert score_masked(make_reader("bert-masked-lm"), tmp_path, [texts], most=5)["rows"] == 5
 
 
 def test_one_document_has_no_next_sentence_and_that_is_said(make_reader, tmp_path):
@@ -75,4 +75,4 @@ def test_what_a_run_on_stories_held_out_and_what_it_means(reader, monkeypatch):
 
 def test_a_folder_that_held_nothing_out_is_named(make_reader, tmp_path):
     with pytest.raises(DataError, match="nothing was held out from it; name the data"):
-        score_masked(make_reader("bert-words"), tmp_path, [])
+        score_masked(make_reader("bert-masked-lm"), tmp_path, [])

@@ -7,7 +7,7 @@ import torch
 
 import regard
 from regard.errors import DataError
-from regard.evaluation.evaluate import heldout_loss
+from regard.evaluation.evaluate import validation_loss
 from regard.generation import Greedy, Sample
 from regard.metrics.translation import tally
 from regard.running import scoring
@@ -23,7 +23,7 @@ def translator(trained):
 
 @pytest.fixture(scope="module")
 def items():
-    return [Item(pair.source, pair.target) for pair in sentences(50, split="heldout")]
+    return [Item(pair.source, pair.target) for pair in sentences(50, split="validation")]
 
 
 @pytest.fixture
@@ -57,11 +57,11 @@ def test_scores_are_those_of_the_parts(translator, items):
     names = translator.tokenizer
     batches = [
         scoring.collate_padded(
-            [(names.encode(item.source), names.encode(item.target))], [0], names.begin, names.end, names.padding
+            [(names.encode(item.source), names.encode(item.target))], [0], names.bos_id, names.eos_id, names.pad_id
         )
         for item in items
     ]
-    assert scores["loss"] == pytest.approx(heldout_loss(translator.model, translator.task, batches), rel=1e-4)
+    assert scores["loss"] == pytest.approx(validation_loss(translator.model, translator.task, batches), rel=1e-4)
 
 
 def test_a_model_that_is_always_right_has_no_gap(translator, items, monkeypatch):
@@ -72,7 +72,7 @@ def test_a_model_that_is_always_right_has_no_gap(translator, items, monkeypatch)
         """Logits that name the true next token."""
         logits = torch.zeros(*target.shape, names.size)
         for row, ids in enumerate(source.tolist()):
-            truth = [*names.encode(answers[names.decode(ids)]), names.end]
+            truth = [*names.encode(answers[names.decode(ids)]), names.eos_id]
             for place, token in enumerate(truth[: target.shape[1]]):
                 logits[row, place, token] = 30.0
         return logits
@@ -167,7 +167,7 @@ def test_beside_alignments_no_line_is_left_out(here, trained, pairs, tmp_path, o
 def test_pairs_may_be_as_long_as_those_of_the_run(here, trained, tmp_path, tiny):
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"{'a ' * 300}{number}\tuna casa {number}\n" for number in range(40)))
-    settings = [*tiny, "training.steps=1", "data.heldout=2", "training.batch_tokens=2048"]
+    settings = [*tiny, "training.steps=1", "data.validation=2", "training.max_tokens=2048"]
     done = here("train", "translator", pairs, "-o", tmp_path / "long", *settings, "data.longest=400")
     assert done.returncode == 0, done.stderr
     assert json.loads(here("evaluate", tmp_path / "long", pairs, "--json").stdout)["pairs"] == 40

@@ -15,7 +15,7 @@ SENTENCES = [sentence.split() for story in Stories(seed=4).stories(0, 10) for se
 
 @pytest.fixture(scope="module")
 def tagger(make_reader):
-    return make_reader("bert-tagger", labels=LABELS)
+    return make_reader("bert-token-classification", labels=LABELS)
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def sure(make_reader):
     """One that calls every word a name's beginning, or its rest."""
 
     def make(label):
-        tagger = make_reader("bert-tagger", labels=LABELS)
+        tagger = make_reader("bert-token-classification", labels=LABELS)
         with torch.no_grad():
             tagger.model.head.bias[LABELS.index(label)] = 1000.0
         return tagger
@@ -93,7 +93,7 @@ def test_words_are_those_of_tagged_files(sure):
 
 
 def test_labels_that_mark_nothing_give_no_entities(make_reader):
-    assert make_reader("bert-tagger", labels=("NOUN", "VERB")).run("the cat slept").entities == []
+    assert make_reader("bert-token-classification", labels=("NOUN", "VERB")).run("the cat slept").entities == []
 
 
 def test_a_word_of_which_nothing_is_left_is_outside(tagger):

@@ -12,7 +12,7 @@ import regard
 from regard.data.cutting import Piece
 from regard.running import text_scoring
 from regard.running.text_scoring import score_pieces, score_text
-from regard.running.writer import Writer
+from regard.running.writer import TextGenerator
 from regard.text.plain import TextTokenizer
 
 END = "<|endoftext|>"
@@ -28,7 +28,7 @@ def with_begin(writer):
     """The same model, told that a token stands before every text."""
     core = copy.deepcopy(writer.tokenizer._core)
     core.post_processor = processors.TemplateProcessing(single=f"{END} $A", special_tokens=[(END, 0)])
-    return Writer(writer.kind, writer.model, TextTokenizer(core, begin=0, ends=[0]))
+    return TextGenerator(writer.kind, writer.model, TextTokenizer(core, bos_id=0, ends=[0]))
 
 
 def summed(writer, ids):
@@ -77,13 +77,13 @@ def test_a_run_is_scored_as_it_was_trained(here, story, tiny_text, tmp_path):
     lines = story.read_text().splitlines()
     file.write_text("".join(json.dumps({"body": line}) + "\n" for line in lines))
     run = tmp_path / "run"
-    settings = [*tiny_text, "model.vocabulary=300", "training.steps=20", "data.field=body", "data.apart=true"]
+    settings = [*tiny_text, "model.vocab_size=300", "training.steps=20", "data.field=body", "data.apart=true"]
     done = here("train", "gpt", file, "-o", run, *settings)
     assert done.returncode == 0, done.stderr
     log = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    trained = [line for line in log if "heldout_loss" in line][-1]
+    trained = [line for line in log if "validation_loss" in line][-1]
     scores = score_text(regard.load(run), run, [])
-    assert scores["loss"] == pytest.approx(trained["heldout_loss"], rel=1e-4)
+    assert scores["loss"] == pytest.approx(trained["validation_loss"], rel=1e-4)
     whole = score_text(regard.load(run), run, [file])
     assert whole["tokens"] > scores["tokens"]
     file.write_text(file.read_text().replace('"body"', '"words"'))
@@ -100,5 +100,5 @@ def test_a_begin_symbol_stands_in_training_too(here, writer, story, tiny_text, t
     assert done.returncode == 0, done.stderr
     assert regard.load(run).tokenizer.leading == 0
     log = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    trained = [line for line in log if "heldout_loss" in line][-1]
-    assert score_text(regard.load(run), run, [])["loss"] == pytest.approx(trained["heldout_loss"], rel=1e-4)
+    trained = [line for line in log if "validation_loss" in line][-1]
+    assert score_text(regard.load(run), run, [])["loss"] == pytest.approx(trained["validation_loss"], rel=1e-4)

@@ -23,7 +23,7 @@ TEXTS = ["the boy eats bread", "we are eating", "the red house is small and the 
 @pytest.mark.parametrize("strategy", [regard.Greedy(), regard.Beam(3, n_best=3), regard.Sample(seed=2, top_k=5)])
 def test_an_alignment_is_what_the_search_saw(translator, strategy):
     """The weights of a cached, step by step decoding of the same tokens, collected one by one, are the same."""
-    model, begin = translator.model, translator.tokenizer.begin
+    model, begin = translator.model, translator.tokenizer.bos_id
     for text in TEXTS:
         source = translator.task.encode([text])
         for found in generate(model, source, strategy, Limits([12]))[0]:
@@ -64,7 +64,7 @@ def test_rows_of_an_alignment_sum_to_one_and_name_their_tokens(translator):
 
 @pytest.mark.parametrize("text", ["don't wait...", "it's here", "a--b ...?!"])
 def test_every_row_of_a_word_alignment_has_a_name_and_a_number(translator, text):
-    ids = [*translator.tokenizer.encode(text), translator.tokenizer.end]
+    ids = [*translator.tokenizer.encode(text), translator.tokenizer.eos_id]
     found = translator.align(ids, ids[:-1])
     assert found.words.shape == (len(found.target_words), len(found.source_words))
     assert np.isfinite(found.words).all()

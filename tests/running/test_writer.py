@@ -15,7 +15,7 @@ from regard.generation import Beam, Greedy, Sample, generate
 from regard.metrics.agreement import agreement
 from regard.models.gpt import GPT, GPTConfig
 from regard.running import writer as module
-from regard.running.writer import Continuation, Page, Writer, _ranked
+from regard.running.writer import GeneratedText, Page, TextGenerator, _ranked
 from regard.text.plain import TextTokenizer
 
 PROMPTS = [
@@ -41,7 +41,7 @@ def by_letters(letters):
 def with_template(writer, template):
     tokenizer = copy.copy(writer.tokenizer)
     tokenizer.template = template
-    return Writer(writer.kind, writer.model, tokenizer)
+    return TextGenerator(writer.kind, writer.model, tokenizer)
 
 
 # ------------------------------------------------ batches
@@ -59,7 +59,7 @@ def test_ragged_prompts_together_get_what_each_gets_alone(writer, strategy):
 
 
 def test_what_is_drawn_depends_on_the_number_of_a_prompt_alone(writer, monkeypatch):
-    strategy = Sample(seed=4, draws=2)
+    strategy = Sample(seed=4, num_samples=2)
     many = writer.run_all(PROMPTS * 8, strategy, tokens=50)  # three batches; longer than the context
     monkeypatch.setattr(module, "BATCH", 7)
     again = writer.run_all((PROMPTS * 8)[:12], strategy, tokens=50)
@@ -67,7 +67,7 @@ def test_what_is_drawn_depends_on_the_number_of_a_prompt_alone(writer, monkeypat
         [text.tokens for text in one.texts] for one in many[:12]
     ]
     assert len({one.text for one in many}) > 35  # and other numbers draw otherwise
-    assert writer.run_all(PROMPTS, Sample(seed=5, draws=2), tokens=50)[0].text != many[0].text
+    assert writer.run_all(PROMPTS, Sample(seed=5, num_samples=2), tokens=50)[0].text != many[0].text
 
 
 def test_a_model_trained_here_draws_and_does_so_again(writer):
@@ -77,8 +77,8 @@ def test_a_model_trained_here_draws_and_does_so_again(writer):
 
 def test_one_more_draw_changes_none_of_the_others(writer):
     """Also behind the end of the context, where every text goes on by itself."""
-    few = {tuple(text.tokens) for text in writer.run("The", Sample(draws=2), tokens=60).texts}
-    more = {tuple(text.tokens) for text in writer.run("The", Sample(draws=5), tokens=60).texts}
+    few = {tuple(text.tokens) for text in writer.run("The", Sample(num_samples=2), tokens=60).texts}
+    more = {tuple(text.tokens) for text in writer.run("The", Sample(num_samples=5), tokens=60).texts}
     assert len(more) == 5
     assert few < more
 
@@ -125,7 +125,7 @@ def test_a_stop_string_far_behind_the_context_and_over_its_border_is_found(write
 
 
 def test_every_draw_stops_for_itself(writer):
-    strategy = Sample(seed=4, draws=4)
+    strategy = Sample(seed=4, num_samples=4)
     plain = {tuple(text.tokens): text.text for text in writer.run("Nobody", strategy, tokens=25).texts}
     found = writer.run("Nobody", strategy, tokens=25, stop=["e"])
     assert sorted(text.text for text in found.texts) == sorted(text.split("e")[0] for text in plain.values())
@@ -169,7 +169,7 @@ def test_letters_are_told_one_by_one(by_letters):
 
 
 def test_only_one_text_can_be_told_and_a_beam_neither_tells_nor_stops(writer):
-    for prompts, strategy in ((["a", "b"], Greedy()), (["a"], Sample(draws=2))):
+    for prompts, strategy in ((["a", "b"], Greedy()), (["a"], Sample(num_samples=2))):
         with pytest.raises(InputError, match="only one text at a time"):
             writer.run_all(prompts, strategy, tell=print)
     for options in ({"tell": print}, {"stop": ["."]}):
@@ -197,8 +197,8 @@ def with_pieces(decoder, rows=8):
     core.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     core.add_special_tokens(names[:3])
     torch.manual_seed(1)
-    model = GPT(GPTConfig(vocabulary=rows, width=16, heads=2, layers=1, context=16)).eval()
-    return Writer("gpt", model, TextTokenizer(core, begin=1, ends=[2]))
+    model = GPT(GPTConfig(vocab_size=rows, width=16, heads=2, layers=1, context=16)).eval()
+    return TextGenerator("gpt", model, TextTokenizer(core, bos_id=1, ends=[2]))
 
 
 PIECES = {
@@ -276,16 +276,16 @@ def test_every_part_of_every_text_has_a_chance_of_its_own(writer, monkeypatch):
     drawn = []
 
     def recording(model, prompts, strategy, limits):
-        drawn.extend((number, draw) for number in limits.numbers for draw in range(strategy.draws))
+        drawn.extend((number, draw) for number in limits.numbers for draw in range(strategy.num_samples))
         return generate(model, prompts, strategy, limits)
 
     monkeypatch.setattr(module, "generate", recording)
-    writer.run_all(["The", "A"], Sample(draws=3), tokens=80)
+    writer.run_all(["The", "A"], Sample(num_samples=3), tokens=80)
     assert len(drawn) > 15
     assert len(set(drawn)) == len(drawn)
 
 
-WAYS = [Greedy(repetition_penalty=1.3), Sample(seed=5, draws=2), Beam(3, n_best=2)]
+WAYS = [Greedy(repetition_penalty=1.3), Sample(seed=5, num_samples=2), Beam(3, n_best=2)]
 
 
 @pytest.mark.parametrize("strategy", WAYS, ids=str)
@@ -359,9 +359,9 @@ def test_a_prompt_as_long_as_the_context_gets_one_token_and_goes_on(writer):
 
 
 def test_an_empty_prompt_begins_with_the_end_of_another_text(writer):
-    assert writer.encode("") == [writer.tokenizer.end]
+    assert writer.encode("") == [writer.tokenizer.eos_id]
     found = writer.run("", Greedy(), tokens=5)
-    assert found.ids == [writer.tokenizer.end]
+    assert found.ids == [writer.tokenizer.eos_id]
     with torch.no_grad():
         assert found.texts[0].tokens[0] == writer.model(torch.tensor([found.ids]))[0, -1].argmax()
 
@@ -374,14 +374,14 @@ def test_an_empty_prompt_begins_as_every_text_does_where_a_text_has_a_begin(writ
 
 def test_without_any_symbol_to_begin_with_an_empty_prompt_is_refused(writer):
     tokenizer = copy.copy(writer.tokenizer)
-    tokenizer.ends, tokenizer.begin = (), None
+    tokenizer.ends, tokenizer.bos_id = (), None
     with pytest.raises(InputError, match="the prompt is empty"):
-        Writer("gpt", writer.model, tokenizer).run("")
+        TextGenerator("gpt", writer.model, tokenizer).run("")
 
 
 @pytest.mark.parametrize("prompt", ["<|endoftext|>", "\x00", "👩‍👩‍👧", "  \n ", "ñ"])
 def test_hostile_prompts_are_just_text(writer, prompt):
-    assert writer.tokenizer.end not in writer.encode(prompt)
+    assert writer.tokenizer.eos_id not in writer.encode(prompt)
     assert isinstance(writer.run(prompt, tokens=3).text, str)
 
 
@@ -394,7 +394,7 @@ def test_a_character_that_was_never_seen_is_named(by_letters):
 
 
 def text(words, log_probability=0.0, tokens=4, ended=False):
-    return Continuation(words, list(range(tokens)), log_probability, log_probability, ended)
+    return GeneratedText(words, list(range(tokens)), log_probability, log_probability, ended)
 
 
 def test_three_that_agree_come_before_one_that_does_not():
@@ -423,7 +423,7 @@ def test_a_text_of_no_tokens_has_a_mean():
 
 @pytest.mark.parametrize("best_by", ["likelihood", "mean", "consistency"])
 def test_texts_come_ranked(writer, best_by):
-    found = writer.run("The", Sample(draws=6), tokens=12, best_by=best_by)
+    found = writer.run("The", Sample(num_samples=6), tokens=12, best_by=best_by)
     scores = [one.score for one in found.texts]
     assert scores == sorted(scores, reverse=True)
     assert found.score == scores[0]
@@ -484,7 +484,7 @@ def test_a_template_makes_the_prompt_and_its_symbols_are_symbols(writer):
     template = "{% for m in messages %}{{ m.role[:1] }}:{{ m.content }}{{ eos_token }}{% endfor %}a:"
     talking = with_template(writer, template)
     found = talking.chat([{"role": "user", "content": "The sea"}], Greedy(), tokens=6)
-    encode, end = writer.tokenizer.encode, writer.tokenizer.end
+    encode, end = writer.tokenizer.encode, writer.tokenizer.eos_id
     assert found.ids == [*encode("u:The sea"), end, *encode("a:")]
     assert found.prompt == "u:The sea<|endoftext|>a:"
     with torch.no_grad():
@@ -500,4 +500,4 @@ def test_a_tokenizer_of_another_model_is_refused(novel, letters, tmp_path):
     found = load(letters)
     (tmp_path / "tokenizer.json").write_bytes((novel / "tokenizer.json").read_bytes())
     with pytest.raises(FolderError, match="300 tokens, its model .*: not a pair"):
-        Writer.open(ModelFolder(tmp_path, found.kind, found.task, found.model))
+        TextGenerator.open(ModelFolder(tmp_path, found.kind, found.task, found.model))

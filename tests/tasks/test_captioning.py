@@ -13,7 +13,7 @@ from regard.evaluation.evaluate import generator
 from regard.generation import Greedy
 from regard.images.normalizing import normalize
 from regard.models.captioner import Captioner, CaptionerConfig
-from regard.models.symbols import Symbols
+from regard.models.special_ids import SpecialIds
 from regard.tasks.captioned_scenes import POSITIONS, CaptionedScenes
 from regard.tasks.captioning import Captioning, CaptioningConfig, score_captions, uneven
 from regard.text.tokenizer import Tokenizer
@@ -30,17 +30,24 @@ def tokenizer():
 
 
 def scenes(tokenizer, **changes):
-    return CaptionedScenes(tokenizer, **{"side": 64, "cells": 16, "heldout": 20} | changes)
+    return CaptionedScenes(tokenizer, **{"side": 64, "cells": 16, "validation": 20} | changes)
 
 
 def taken(data, count, *, seed=1, start=0):
-    return list(islice(data.training_batches(budget=BUDGET, seed=seed, start=Position(0, start)), count))
+    return list(islice(data.training_batches(max_tokens=BUDGET, seed=seed, start=Position(0, start)), count))
 
 
 def model_of(tokenizer, **changes):
-    symbols = Symbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end)
+    special_ids = SpecialIds(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
     config = CaptionerConfig(
-        vocabulary=tokenizer.size, symbols=symbols, side=64, cell=16, width=16, heads=2, feed_forward=16, **changes
+        vocab_size=tokenizer.size,
+        special_ids=special_ids,
+        side=64,
+        cell=16,
+        width=16,
+        heads=2,
+        feed_forward=16,
+        **changes,
     )
     return Captioner(config)
 
@@ -68,8 +75,8 @@ def test_a_row_is_a_scene_and_its_canonical_caption(tokenizer):
         assert batch.references[row] == [text]
         assert tokenizer.decode(batch.target_out[row].tolist()) == text
         assert torch.equal(batch.pixels[row], torch.tensor(scene.pixels()))
-        assert batch.target_in[row, 0] == tokenizer.begin
-    words = batch.target_out != tokenizer.padding
+        assert batch.target_in[row, 0] == tokenizer.bos_id
+    words = batch.target_out != tokenizer.pad_id
     assert batch.tokens == words.sum() == sum(len(texts[0].split()) + 1 for texts in batch.references)
 
 
@@ -91,12 +98,12 @@ def test_no_batch_is_over_the_budget(tokenizer):
 
 def test_what_is_held_out_is_of_its_own_part_and_the_same_for_every_run(tokenizer):
     data = scenes(tokenizer)
-    batches = list(data.heldout_batches(budget=BUDGET))
+    batches = list(data.validation_batches(max_tokens=BUDGET))
     assert [len(batch.pixels) for batch in batches] == [8, 8, 4]
-    wanted = [" ".join(caption(Scenes(0, "heldout")[number]).words) for number in range(20)]
+    wanted = [" ".join(caption(Scenes(0, "validation")[number]).words) for number in range(20)]
     assert [texts[0] for batch in batches for texts in batch.references] == wanted
-    assert sum(len(batch.pixels) for batch in data.heldout_batches(budget=BUDGET, most=5)) == 5
-    assert data.batches_an_epoch(budget=BUDGET, seed=1) is None
+    assert sum(len(batch.pixels) for batch in data.validation_batches(max_tokens=BUDGET, most=5)) == 5
+    assert data.batches_an_epoch(max_tokens=BUDGET, seed=1) is None
 
 
 def test_the_second_sum_by_hand():
@@ -114,26 +121,26 @@ def test_the_loss_is_cross_entropy_and_while_training_the_second_sum_too(tokeniz
     (_, batch), *_ = taken(scenes(tokenizer), 1)
     logits, weights = model.look(normalize(batch.pixels), batch.target_in)
     plain = F.cross_entropy(
-        logits.transpose(1, 2), batch.target_out, ignore_index=tokenizer.padding, reduction="sum"
+        logits.transpose(1, 2), batch.target_out, ignore_index=tokenizer.pad_id, reduction="sum"
     ).item()
     task = Captioning(tokenizer, CaptioningConfig(doubly_stochastic=0.3))
     assert task.loss(model.eval(), batch).item() == pytest.approx(plain, rel=1e-5)
-    said = batch.target_out != tokenizer.padding
+    said = batch.target_out != tokenizer.pad_id
     assert task.loss(model.train(), batch).item() == pytest.approx(plain + 0.3 * uneven(weights, said).item(), rel=1e-5)
 
 
 def test_measures_are_of_what_the_model_writes(tokenizer):
     data = scenes(tokenizer)
     task = Captioning(tokenizer, data=data)
-    batches = list(data.heldout_batches(budget=BUDGET))
+    batches = list(data.validation_batches(max_tokens=BUDGET))
     truths = iter([texts[0] for batch in batches for texts in batch.references])
 
     def knowing(model, pixels, longest):
         assert pixels.shape[1:] == (3, 64, 64)
         return [[SimpleNamespace(tokens=tokenizer.encode(next(truths)))] for _ in longest]
 
-    assert task.measures(None, 0.0, batches, knowing) == pytest.approx({"exact_match": 1.0, "bleu4": 100, "cider": 10})
-    guessed = task.measures(model_of(tokenizer).eval(), 0.0, batches[:1], generator(Greedy()))
+    assert task.metrics(None, 0.0, batches, knowing) == pytest.approx({"exact_match": 1.0, "bleu4": 100, "cider": 10})
+    guessed = task.metrics(model_of(tokenizer).eval(), 0.0, batches[:1], generator(Greedy()))
     assert guessed["exact_match"] == 0.0
 
 

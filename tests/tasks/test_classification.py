@@ -20,7 +20,7 @@ class Fixed(nn.Module):
         super().__init__()
         self.logits = torch.tensor(logits)
 
-    def forward(self, ids, segments):
+    def forward(self, ids, segment_ids):
         return self.logits[ids[:, 0]]
 
 
@@ -79,5 +79,5 @@ def test_the_scores_are_those_of_scikit_learn():
 def test_batches_are_measured_together():
     task = Classification(None, ("a", "b"), ("accuracy", "f1"))
     batches = [batch([0, 1]), batch([1, 1, 0], [0, 1, 1])]
-    found = task.measures(Fixed(LOGITS), 0.0, batches, None)
+    found = task.metrics(Fixed(LOGITS), 0.0, batches, None)
     assert found == pytest.approx({"accuracy": 3 / 5, "f1": 2 * 2 / (2 * 2 + 1 + 1)})

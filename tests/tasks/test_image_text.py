@@ -12,22 +12,22 @@ from regard.data.batches import Position
 from regard.data.image_text import HIDDEN, NEAR, TRUE, ImageTextData, PairingConfig, PicturesWithTexts
 from regard.data.masking import PieceTable
 from regard.data.regions import UNKNOWN, PictureRegions, Regions, geometry
-from regard.evaluation.evaluate import heldout_loss, measures
-from regard.models.symbols import ReaderSymbols
+from regard.evaluation.evaluate import metrics, validation_loss
+from regard.models.special_ids import EncoderIds
 from regard.models.vilbert import (
     SeeingConfig,
     StreamConfig,
     ViLBERTConfig,
-    ViLBERTMatcher,
-    ViLBERTMatcherConfig,
-    ViLBERTPretraining,
-    ViLBERTPretrainingConfig,
+    ViLBERTForPreTraining,
+    ViLBERTForPreTrainingConfig,
+    ViLBERTForRetrieval,
+    ViLBERTForRetrievalConfig,
 )
 from regard.tasks import TASKS
 from regard.tasks.image_text import ImageText, Matching
 
 SIZE = 40
-TABLE = PieceTable(padding=0, unknown=1, begin=2, end=3, mask=4, going_on=np.zeros(SIZE, bool))
+TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, going_on=np.zeros(SIZE, bool))
 
 
 def pictures(count: int, classes: bool) -> PicturesWithTexts:
@@ -48,35 +48,35 @@ def task(classes: bool = True, **config) -> ImageText:
     return ImageText(ImageTextData(pictures(60, classes), pictures(30, classes), TABLE, told, context=12))
 
 
-def model(classes: bool = True) -> ViLBERTPretraining:
+def model(classes: bool = True) -> ViLBERTForPreTraining:
     torch.manual_seed(1)
-    config = ViLBERTPretrainingConfig(
-        vocabulary=SIZE,
+    config = ViLBERTForPreTrainingConfig(
+        vocab_size=SIZE,
         context=12,
         text=StreamConfig(width=32, heads=2, layers=0),
         regions=StreamConfig(width=32, heads=2, layers=0),
-        meetings=1,
+        co_attention_layers=1,
         joint=16,
         seeing=SeeingConfig(features=6, classes=6 if classes else 0),
         dropout=0.0,
-        symbols=ReaderSymbols(padding=0, begin=2, end=3, mask=4),
+        special_ids=EncoderIds(pad_id=0, bos_id=2, eos_id=3, mask_id=4),
     )
-    made = ViLBERTPretraining(config)
+    made = ViLBERTForPreTraining(config)
     for weight in made.parameters():
         torch.nn.init.normal_(weight, std=0.3)
     return made
 
 
 def first_batch(lesson: ImageText):
-    return next(lesson.training_batches(budget=400, seed=1, start=Position(0, 0)))[1]
+    return next(lesson.training_batches(max_tokens=400, seed=1, start=Position(0, 0)))[1]
 
 
 @pytest.mark.parametrize("classes", [True, False])
 def test_the_loss_is_that_of_words_regions_and_pairs_alike(classes):
     lesson, reader = task(classes, regions=0.5), model(classes)
     batch = first_batch(lesson)
-    said = reader(batch.ids, batch.segments, batch.regions, batch.boxes)
-    words = F.cross_entropy(said.words.flatten(0, 1)[batch.places], batch.targets)
+    said = reader(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
+    words = F.cross_entropy(said.tokens.flatten(0, 1)[batch.places], batch.targets)
     found = said.regions.flatten(0, 1)[batch.region_places]
     regions = (F.cross_entropy if classes else F.mse_loss)(found, batch.region_targets)
     judged = batch.kinds != HIDDEN
@@ -94,7 +94,7 @@ def test_where_no_region_is_hidden_the_others_are_learned():
     loss = lesson.loss(reader, batch)
     assert loss.isfinite()
     loss.backward()
-    found = measures(reader, lesson, 1.0, [batch])
+    found = metrics(reader, lesson, 1.0, [batch])
     assert math.isnan(found["region_accuracy"])
 
 
@@ -111,11 +111,11 @@ def test_where_no_pair_is_judged_or_all_are_the_loss_is_that_of_the_rest(share):
 
 def test_the_measures_are_shares_of_what_was_asked():
     lesson, reader = task(regions=0.5, kept=0.5), model()
-    batches = list(lesson.heldout_batches(budget=300))
+    batches = list(lesson.validation_batches(max_tokens=300))
     right = {"masked_accuracy": [], "region_accuracy": [], "seen_accuracy": [], "fit_accuracy": [], "near_accuracy": []}
     for batch in batches:
-        said = reader(batch.ids, batch.segments, batch.regions, batch.boxes)
-        right["masked_accuracy"] += (said.words.flatten(0, 1)[batch.places].argmax(-1) == batch.targets).tolist()
+        said = reader(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
+        right["masked_accuracy"] += (said.tokens.flatten(0, 1)[batch.places].argmax(-1) == batch.targets).tolist()
         found = said.regions.flatten(0, 1)[batch.region_places].argmax(-1)
         blank = (batch.regions.flatten(0, 1)[batch.region_places] == 0).all(-1)
         right["region_accuracy"] += (found == batch.region_targets)[blank].tolist()
@@ -124,13 +124,13 @@ def test_the_measures_are_shares_of_what_was_asked():
         right["fit_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind != HIDDEN]
         right["near_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind == NEAR]
     wanted = {name: np.mean(some) for name, some in right.items()}
-    assert measures(reader, lesson, 1.0, batches) == pytest.approx(wanted)
-    assert heldout_loss(reader, lesson, batches) > 0
+    assert metrics(reader, lesson, 1.0, batches) == pytest.approx(wanted)
+    assert validation_loss(reader, lesson, batches) > 0
 
 
 def test_without_kinds_it_is_measured_how_far_the_features_are_off():
     lesson, reader = task(classes=False, regions=0.5), model(classes=False)
-    found = measures(reader, lesson, 1.0, lesson.heldout_batches(budget=300))
+    found = metrics(reader, lesson, 1.0, lesson.validation_batches(max_tokens=300))
     assert "region_accuracy" not in found
     assert found["region_error"] > 0
 
@@ -140,12 +140,12 @@ def test_pairs_alone_are_learned_by_a_model_that_only_matches():
     whole, reader = task(judged=1.0), model()
     pairs = Matching(whole.data)
     facts = {name: getattr(reader.config, name) for name in ViLBERTConfig.model_fields}
-    matcher = ViLBERTMatcher(ViLBERTMatcherConfig(**facts))
+    matcher = ViLBERTForRetrieval(ViLBERTForRetrievalConfig(**facts))
     matcher.load_state_dict({name: reader.state_dict()[name] for name in matcher.state_dict()})
     batch = first_batch(pairs)
     assert_close(pairs.loss(matcher, batch), whole.loss(reader, batch))
-    batches = list(pairs.heldout_batches(budget=300))
-    found, wanted = measures(matcher, pairs, 1.0, batches), measures(reader, whole, 1.0, batches)
+    batches = list(pairs.validation_batches(max_tokens=300))
+    found, wanted = metrics(matcher, pairs, 1.0, batches), metrics(reader, whole, 1.0, batches)
     assert found == {name: wanted[name] for name in ("fit_accuracy", "near_accuracy")}
 
 

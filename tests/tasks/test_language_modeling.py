@@ -12,7 +12,7 @@ from regard.data.batches import Position
 from regard.data.cutting import Piece
 from regard.data.token_stream import TokenStream
 from regard.data.windows import LanguageText
-from regard.evaluation.evaluate import heldout_loss, measures
+from regard.evaluation.evaluate import metrics, validation_loss
 from regard.tasks.language_modeling import LanguageModeling, surprise
 from regard.text.plain import TextTokenizer
 from tests.contracts.examples import LANGUAGE_MODELS, named
@@ -26,9 +26,13 @@ def task(request, tmp_path):
     assert tokenizer.size < 40  # the examples' vocabulary
     streams = [
         TokenStream.build(
-            [Piece(text) for text in texts], tokenizer.encode_all, tokenizer.end, tmp_path / name, size=tokenizer.size
+            [Piece(text) for text in texts],
+            tokenizer.encode_all,
+            tokenizer.eos_id,
+            tmp_path / name,
+            size=tokenizer.size,
         )
-        for name, texts in (("training", TEXTS * 3), ("heldout", TEXTS))
+        for name, texts in (("training", TEXTS * 3), ("validation", TEXTS))
     ]
     return LanguageModeling(LanguageText(*streams, context=20, apart=request.param))
 
@@ -36,11 +40,11 @@ def task(request, tmp_path):
 @pytest.mark.parametrize("example", LANGUAGE_MODELS, ids=named)
 def test_the_loss_is_plain_cross_entropy_summed_over_what_is_asked(task, example):
     model = example.loud_model()
-    _, training = next(task.training_batches(budget=100, seed=3, start=Position(0, 0)))
-    *_, heldout = task.heldout_batches(budget=100)  # the last one: padded
-    assert (heldout.targets == -100).any()
-    for batch in (training, heldout):
-        logits = model(batch.ids, batch.segments)
+    _, training = next(task.training_batches(max_tokens=100, seed=3, start=Position(0, 0)))
+    *_, validation = task.validation_batches(max_tokens=100)  # the last one: padded
+    assert (validation.targets == -100).any()
+    for batch in (training, validation):
+        logits = model(batch.ids, batch.segment_ids)
         wanted = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=-100, reduction="sum")
         loss = task.loss(model, batch)
         assert_close(loss, wanted)
@@ -53,27 +57,27 @@ def test_the_loss_is_plain_cross_entropy_summed_over_what_is_asked(task, example
 
 def test_the_held_out_loss_is_a_mean_over_every_token_but_the_first(task):
     model = LANGUAGE_MODELS[0].loud_model()
-    for budget in (20, 60, 1000):  # however many windows stand side by side
-        batches = list(task.heldout_batches(budget=budget))
-        loss = heldout_loss(model, task, batches)
+    for max_tokens in (20, 60, 1000):  # however many windows stand side by side
+        batches = list(task.validation_batches(max_tokens=max_tokens))
+        loss = validation_loss(model, task, batches)
         asked = sum(batch.tokens for batch in batches)
-        begins = task.data.heldout.documents - 1 if task.data.apart else 0
-        assert asked == len(task.data.heldout) - 1 - begins
-        if budget == 20:
+        begins = task.data.validation.documents - 1 if task.data.apart else 0
+        assert asked == len(task.data.validation) - 1 - begins
+        if max_tokens == 20:
             first = loss
         assert loss == pytest.approx(first, rel=1e-5)
 
 
 def test_measures_are_the_loss_in_other_units(task):
-    found = measures(LANGUAGE_MODELS[0].model(), task, 2.0, [])
-    bytes_, tokens = len("".join(TEXTS).encode()), len(task.data.heldout)
+    found = metrics(LANGUAGE_MODELS[0].model(), task, 2.0, [])
+    bytes_, tokens = len("".join(TEXTS).encode()), len(task.data.validation)
     assert tokens == len("".join(TEXTS)) + len(TEXTS)  # a character a token, and the ends
     assert found == pytest.approx({"perplexity": math.exp(2), "bits_per_byte": 2 / math.log(2) * tokens / bytes_})
 
 
 def test_bits_a_byte_do_not_fall_where_an_evaluation_looks_at_less(task):
     part = LanguageModeling(replace(task.data, evaluated=30))
-    whole, less = (measures(LANGUAGE_MODELS[0].model(), one, 2.0, []) for one in (task, part))
+    whole, less = (metrics(LANGUAGE_MODELS[0].model(), one, 2.0, []) for one in (task, part))
     assert less["bits_per_byte"] == pytest.approx(whole["bits_per_byte"])
 
 

@@ -12,16 +12,24 @@ from regard.data.batches import Position
 from regard.data.masked_text import MaskedText
 from regard.data.masking import MaskingConfig, PieceTable
 from regard.data.tokenized_documents import TokenizedDocuments
-from regard.evaluation.evaluate import heldout_loss, measures
-from regard.models.bert import BertPretraining, BertPretrainingConfig, BertWords, BertWordsConfig
-from regard.models.symbols import ReaderSymbols
+from regard.evaluation.evaluate import metrics, validation_loss
+from regard.models.bert import BertForMaskedLM, BertForMaskedLMConfig, BertForPreTraining, BertForPreTrainingConfig
+from regard.models.special_ids import EncoderIds
 from regard.tasks import TASKS
 from regard.tasks.masked_language import MaskedLanguage, MaskedLanguageConfig
 
 SIZE = 40
-TABLE = PieceTable(padding=0, unknown=1, begin=2, end=3, mask=4, going_on=np.zeros(SIZE, bool))
-SYMBOLS = ReaderSymbols(padding=0, begin=2, end=3, mask=4)
-SMALL = {"symbols": SYMBOLS, "vocabulary": SIZE, "context": 32, "width": 16, "heads": 2, "layers": 1, "dropout": 0.0}
+TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, going_on=np.zeros(SIZE, bool))
+SYMBOLS = EncoderIds(pad_id=0, bos_id=2, eos_id=3, mask_id=4)
+SMALL = {
+    "special_ids": SYMBOLS,
+    "vocab_size": SIZE,
+    "context": 32,
+    "width": 16,
+    "heads": 2,
+    "layers": 1,
+    "dropout": 0.0,
+}
 
 
 def documents(count: int) -> TokenizedDocuments:
@@ -35,23 +43,27 @@ def task(next_sentence: bool = True) -> MaskedLanguage:
 
 def model(next_sentence: bool = True):
     torch.manual_seed(1)
-    made = BertPretraining(BertPretrainingConfig(**SMALL)) if next_sentence else BertWords(BertWordsConfig(**SMALL))
+    made = (
+        BertForPreTraining(BertForPreTrainingConfig(**SMALL))
+        if next_sentence
+        else BertForMaskedLM(BertForMaskedLMConfig(**SMALL))
+    )
     for weight in made.parameters():
         torch.nn.init.normal_(weight, std=0.3)
     return made
 
 
 def first_batch(lesson: MaskedLanguage):
-    return next(lesson.training_batches(budget=300, seed=1, start=Position(0, 0)))[1]
+    return next(lesson.training_batches(max_tokens=300, seed=1, start=Position(0, 0)))[1]
 
 
 def test_the_loss_is_that_of_the_hidden_words_and_of_the_pairs():
     lesson, reader = task(), model()
     batch = first_batch(lesson)
-    said = reader(batch.ids, batch.segments)
+    said = reader(batch.ids, batch.segment_ids)
     targets = torch.full(batch.ids.shape, -100).flatten()
     targets[batch.places] = batch.targets
-    words = F.cross_entropy(said.words.flatten(0, 1), targets, ignore_index=-100)
+    words = F.cross_entropy(said.tokens.flatten(0, 1), targets, ignore_index=-100)
     pairs = F.cross_entropy(said.next, batch.next)
     assert_close(lesson.loss(reader, batch) / batch.tokens, words + pairs)
 
@@ -61,7 +73,7 @@ def test_a_model_without_a_next_head_learns_hidden_words_alone():
     batch = first_batch(lesson)
     wanted = F.cross_entropy(reader(batch.ids).flatten(0, 1)[batch.places], batch.targets, reduction="sum")
     assert_close(lesson.loss(reader, batch), wanted)
-    assert measures(reader, lesson, 1.0, [batch]).keys() == {"masked_accuracy", "masked_perplexity"}
+    assert metrics(reader, lesson, 1.0, [batch]).keys() == {"masked_accuracy", "masked_perplexity"}
 
 
 def test_only_the_hidden_places_get_logits():
@@ -75,15 +87,15 @@ def test_only_the_hidden_places_get_logits():
 
 def test_measures_count_what_is_right():
     lesson, reader = task(), model()
-    batches = list(lesson.heldout_batches(budget=200))
+    batches = list(lesson.validation_batches(max_tokens=200))
     assert len(batches) > 3
-    found = measures(reader, lesson, 0.0, batches)
+    found = metrics(reader, lesson, 0.0, batches)
     right = asked = judged = pairs = 0
     surprise = 0.0
     with torch.no_grad():
         for batch in batches:
-            said = reader(batch.ids, batch.segments)
-            words = said.words.flatten(0, 1)[batch.places]
+            said = reader(batch.ids, batch.segment_ids)
+            words = said.tokens.flatten(0, 1)[batch.places]
             right += (words.argmax(-1) == batch.targets).sum().item()
             surprise += F.cross_entropy(words, batch.targets, reduction="sum").item()
             judged += (said.next.argmax(-1) == batch.next).sum().item()
@@ -91,30 +103,32 @@ def test_measures_count_what_is_right():
     wanted = {"masked_accuracy": right / asked, "next_accuracy": judged / pairs}
     wanted["masked_perplexity"] = math.exp(surprise / asked)
     assert found == pytest.approx(wanted, rel=1e-4)
-    assert math.isnan(measures(reader, lesson, 0.0, [])["masked_accuracy"])
+    assert math.isnan(metrics(reader, lesson, 0.0, [])["masked_accuracy"])
 
 
 def test_the_mean_loss_of_a_token_is_that_of_a_word_and_that_of_a_pair():
     """Whatever the batches: but for their pairs, whose mean is taken in each."""
     lesson, reader = task(next_sentence=False), model(next_sentence=False)
-    losses = [heldout_loss(reader, lesson, lesson.heldout_batches(budget=budget)) for budget in (100, 10**6)]
+    losses = [
+        validation_loss(reader, lesson, lesson.validation_batches(max_tokens=max_tokens)) for max_tokens in (100, 10**6)
+    ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     assert math.exp(losses[0]) == pytest.approx(
-        measures(reader, lesson, 0, lesson.heldout_batches(budget=500))["masked_perplexity"], rel=1e-4
+        metrics(reader, lesson, 0, lesson.validation_batches(max_tokens=500))["masked_perplexity"], rel=1e-4
     )
 
 
 def test_hidden_words_that_can_be_known_are_learned():
     lesson = task()
     torch.manual_seed(1)
-    reader = BertPretraining(BertPretrainingConfig(**{**SMALL, "width": 32}))
+    reader = BertForPreTraining(BertForPreTrainingConfig(**{**SMALL, "width": 32}))
     optimizer = torch.optim.AdamW(reader.parameters(), lr=5e-3)
-    batches = lesson.training_batches(budget=400, seed=1, start=Position(0, 0))
+    batches = lesson.training_batches(max_tokens=400, seed=1, start=Position(0, 0))
     for _, (_, batch) in zip(range(100), batches, strict=False):
         optimizer.zero_grad()
         (lesson.loss(reader, batch) / batch.tokens).backward()
         optimizer.step()
-    found = measures(reader, lesson, 0.0, lesson.heldout_batches(budget=1000))
+    found = metrics(reader, lesson, 0.0, lesson.validation_batches(max_tokens=1000))
     assert found["masked_accuracy"] > 0.5, "by chance one in thirty"
 
 

@@ -12,7 +12,7 @@ from regard.data.batches import Position
 from regard.data.picture_rows import PictureRows
 from regard.data.regions import PictureRegions, Regions, geometry
 from regard.data.rows import RowData
-from regard.evaluation.evaluate import measures
+from regard.evaluation.evaluate import metrics
 from regard.tasks import TASKS
 from regard.tasks.picture_questions import PictureQuestions, Pointing, accuracies
 from tests.contracts.examples import IMAGE_TEXT
@@ -27,7 +27,7 @@ def rows() -> PictureRows:
     def picture(count: int) -> PictureRegions:
         return PictureRegions(rng.random((count, 10)).astype(np.float32), geometry(0.1 + rng.random((count, 4))))
 
-    encoded = [SimpleNamespace(ids=[1, *[5 + i % 30] * (i % 5), 2], segments=[0] * (i % 5 + 2)) for i in range(ROWS)]
+    encoded = [SimpleNamespace(ids=[1, *[5 + i % 30] * (i % 5), 2], segment_ids=[0] * (i % 5 + 2)) for i in range(ROWS)]
     return PictureRows(
         encoded,
         np.arange(ROWS) % 2,
@@ -38,7 +38,7 @@ def rows() -> PictureRows:
     )
 
 
-@pytest.fixture(params=["vilbert-answerer", "vilbert-pointer"])
+@pytest.fixture(params=["vilbert-question-answering", "vilbert-grounding"])
 def model(request):
     return next(example for example in IMAGE_TEXT if example.kind == request.param).loud_model()
 
@@ -57,7 +57,7 @@ def test_a_row_stands_beside_its_picture():
 
 def test_every_row_comes_once_and_the_budget_counts_words_and_regions():
     some = rows()
-    plan = some.plan(budget=60, seed=1, epoch=0)
+    plan = some.plan(max_tokens=60, seed=1, epoch=0)
     assert sorted(np.concatenate(plan).tolist()) == list(range(ROWS))
     for indices in plan:
         batch = some.collate(indices)
@@ -67,8 +67,8 @@ def test_every_row_comes_once_and_the_budget_counts_words_and_regions():
 def test_the_loss_is_the_cross_entropy_of_the_right_class(model):
     some = rows()
     task = PictureQuestions(RowData(some, some), some.kinds)
-    batch = next(task.training_batches(budget=80, seed=1, start=Position(0, 0)))[1]
-    logits = model(batch.ids, batch.segments, batch.regions, batch.boxes)
+    batch = next(task.training_batches(max_tokens=80, seed=1, start=Position(0, 0)))[1]
+    logits = model(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
     assert_close(task.loss(model, batch), -logits.log_softmax(-1)[range(len(logits)), batch.targets].sum())
     assert_close(task.loss(model, batch), F.cross_entropy(logits, batch.targets) * batch.tokens)
 
@@ -79,9 +79,9 @@ def test_right_answers_are_counted_by_kind(model):
     wanted: dict[str, list[bool]] = {}
     for row in range(ROWS):
         batch = some.collate(np.array([row]))
-        said = model(batch.ids, batch.segments, batch.regions, batch.boxes).argmax(-1).item()
+        said = model(batch.ids, batch.segment_ids, batch.regions, batch.boxes).argmax(-1).item()
         wanted.setdefault(some.kinds[row], []).append(said == row % 2)
-    found = measures(model, task, 1.0, task.heldout_batches(budget=90))
+    found = metrics(model, task, 1.0, task.validation_batches(max_tokens=90))
     assert found == pytest.approx(accuracies(wanted))
     assert set(found) == {"accuracy", "accuracy_color", "accuracy_count", "accuracy_place"}
 

@@ -12,7 +12,7 @@ PADDING, BEGIN, END, WORDS = 0, 1, 2, 10
 
 
 class Tokens:
-    padding, begin, end = PADDING, BEGIN, END
+    pad_id, bos_id, eos_id = PADDING, BEGIN, END
 
 
 class Parrot(nn.Module):
@@ -36,8 +36,8 @@ def batch():
     return collate_padded([([3, 4], [5, 6, 8, 9]), ([3], [4])] * 200, range(400), BEGIN, END, PADDING)
 
 
-def task(own_words):
-    return Translation(Tokens(), TranslationConfig(label_smoothing=0.0, own_words=own_words))
+def task(scheduled_sampling):
+    return Translation(Tokens(), TranslationConfig(label_smoothing=0.0, scheduled_sampling=scheduled_sampling))
 
 
 def test_about_the_share_of_words_is_the_models_own_and_never_begin_or_padding(batch):

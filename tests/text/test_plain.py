@@ -29,7 +29,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"])) | st.text(
 CHARACTERS = TextTokenizer.characters([LETTERS])
 BYTES = TextTokenizer.bytes()
 TRAINED = TextTokenizer.train(TEXTS, 300)
-OURS = {"characters": CHARACTERS, "bytes": BYTES, "trained": TRAINED}
+OURS = {"characters": CHARACTERS, "bytes": BYTES, "original_context": TRAINED}
 
 
 def sentence_pieces(decoder) -> TextTokenizer:
@@ -94,7 +94,7 @@ def test_what_is_encoded_is_decoded(kind, text):
     tokenizer = OURS[kind]
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == text
-    assert tokenizer.end not in ids
+    assert tokenizer.eos_id not in ids
     assert all(0 <= number < tokenizer.size for number in ids)
 
 
@@ -118,7 +118,7 @@ def test_characters_are_numbered_in_order():
     tokenizer = TextTokenizer.characters(["hello\n", "🙂ab"])
     assert tokenizer.size == 9
     assert tokenizer.encode("\nabehlo🙂") == list(range(8))
-    assert (tokenizer.begin, tokenizer.end, tokenizer.ends) == (None, 8, (8,))
+    assert (tokenizer.bos_id, tokenizer.eos_id, tokenizer.ends) == (None, 8, (8,))
     with pytest.raises(InputError, match=r"character 'z' \(U\+007A\) is none of the 8 .* data\.tokenizer=bpe"):
         tokenizer.encode("hezlo")
     with pytest.raises(InputError, match=r"U\+10FFFF"):
@@ -131,12 +131,12 @@ def test_characters_are_numbered_in_order():
 def test_bytes_are_their_own_numbers():
     assert BYTES.size == 257
     assert BYTES.encode("é\n") == [0xC3, 0xA9, 10]
-    assert BYTES.end == 256
+    assert BYTES.eos_id == 256
     assert BYTES.decode([0xC3, 0xA9, 256, 0xC3]) == "é�"
 
 
 def test_training():
-    assert (TRAINED.size, TRAINED.end, TRAINED.begin) == (300, 0, None)
+    assert (TRAINED.size, TRAINED.eos_id, TRAINED.bos_id) == (300, 0, None)
     assert TRAINED.to_json() == TextTokenizer.train(iter(TEXTS), 300).to_json()
     assert TextTokenizer.train(TEXTS, 257).size == 257
     assert 257 < TextTokenizer.train(TEXTS, 100_000).size < 1000
@@ -152,9 +152,9 @@ def test_many_texts_are_each_as_alone(tokenizer):
 
 @pytest.mark.parametrize("tokenizer", OURS.values(), ids=OURS)
 def test_a_special_token_in_a_text_is_text_unless_asked_for(tokenizer):
-    assert tokenizer.end not in tokenizer.encode(f"a{END}")
+    assert tokenizer.eos_id not in tokenizer.encode(f"a{END}")
     ids = tokenizer.encode(f"a{END}t{END}", specials=True)
-    assert ids == [*tokenizer.encode("a"), tokenizer.end, *tokenizer.encode("t"), tokenizer.end]
+    assert ids == [*tokenizer.encode("a"), tokenizer.eos_id, *tokenizer.encode("t"), tokenizer.eos_id]
     assert tokenizer.decode(ids) == "at"
     assert tokenizer.decode(ids, specials=True) == f"a{END}t{END}"
 
@@ -175,7 +175,7 @@ def test_saved_and_read_again_it_is_the_same(tmp_path, tokenizer):
     path.write_text(tokenizer.to_json())
     for again in (TextTokenizer.load(path), TextTokenizer.load(path.read_bytes())):
         assert again.to_json() == tokenizer.to_json()
-        assert (again.size, again.begin, again.ends) == (tokenizer.size, tokenizer.begin, tokenizer.ends)
+        assert (again.size, again.bos_id, again.ends) == (tokenizer.size, tokenizer.bos_id, tokenizer.ends)
         assert again.encode(TEXTS[0]) == tokenizer.encode(TEXTS[0])
         assert (again._fast is None) == (tokenizer._fast is None)
 
@@ -232,7 +232,7 @@ def test_names_for_the_axis_of_a_picture(gpt2):
 
 
 def test_gpt2_as_it_is(gpt2):
-    assert (gpt2.size, gpt2.begin, gpt2.end, gpt2.ends) == (50257, 50256, 50256, (50256,))
+    assert (gpt2.size, gpt2.bos_id, gpt2.eos_id, gpt2.ends) == (50257, 50256, 50256, (50256,))
     assert gpt2.encode("Hello world") == [15496, 995]
     assert gpt2.encode("a<|endoftext|>", specials=True) == [64, 50256]
     assert gpt2.encode("<|endoftext|>") == [27, 91, 437, 1659, 5239, 91, 29]
@@ -307,7 +307,7 @@ class TestFolder:
 
     def test_nothing_said(self, tmp_path):
         found = self.read(tmp_path)
-        assert (found.begin, found.end, found.ends, found.template) == (None, None, (), None)
+        assert (found.bos_id, found.eos_id, found.ends, found.template) == (None, None, (), None)
 
     def test_names(self, tmp_path):
         found = self.read(
@@ -317,16 +317,16 @@ class TestFolder:
             generation_config={"bos_token_id": 0, "eos_token_id": [258, 259]},
             config={"eos_token_id": 256},
         )
-        assert (found.begin, found.end, found.ends) == (257, 259, (259, 258, 256))
+        assert (found.bos_id, found.eos_id, found.ends) == (257, 259, (259, 258, 256))
         assert found.template == "{{ messages }}"
 
     def test_numbers_where_names_are_missing(self, tmp_path):
         found = self.read(tmp_path, config={"bos_token_id": 257, "eos_token_id": 258})
-        assert (found.begin, found.ends) == (257, (258,))
+        assert (found.bos_id, found.ends) == (257, (258,))
 
     def test_a_name_that_is_null_is_no_token(self, tmp_path):
         found = self.read(tmp_path, tokenizer_config={"bos_token": None}, config={"bos_token_id": 257})
-        assert found.begin is None
+        assert found.bos_id is None
 
     def test_templates(self, tmp_path):
         several = [{"name": "tools", "template": "t"}, {"name": "default", "template": "d"}]
@@ -350,7 +350,7 @@ class TestFolder:
         for name, content in found.files().items():
             (tmp_path / "new" / name).write_bytes(content)
         again = TextTokenizer.from_folder(tmp_path / "new")
-        assert (again.begin, again.ends, again.template) == (257, (258, 259), "x")
+        assert (again.bos_id, again.ends, again.template) == (257, (258, 259), "x")
         assert again.to_json() == found.to_json()
 
 
@@ -364,5 +364,5 @@ def test_hugging_face_reads_our_files(tmp_path, tokenizer):
     text = " The cats ,  sat .\n🙂"
     assert theirs(text)["input_ids"] == tokenizer.encode(text)
     assert theirs.decode(tokenizer.encode(text)) == text
-    assert (theirs.eos_token_id, theirs.eos_token) == (tokenizer.end, END)
+    assert (theirs.eos_token_id, theirs.eos_token) == (tokenizer.eos_id, END)
     assert len(theirs) == tokenizer.size

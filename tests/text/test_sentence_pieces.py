@@ -37,8 +37,8 @@ def names(folder):
 def test_decode_undoes_encode(names):
     for text in TEXTS[:3]:
         ids = names.encode(text)
-        assert names.decode([names.begin, *ids, names.end]) == text
-        assert max(ids) < names.padding == names.size - 1
+        assert names.decode([names.bos_id, *ids, names.eos_id]) == text
+        assert max(ids) < names.pad_id == names.size - 1
 
 
 def test_a_language_in_front_is_one_token(names):
@@ -60,7 +60,7 @@ def test_what_has_no_piece_is_unknown(names):
 
 def test_every_token_knows_its_word(names):
     text = "¿dónde está el gato? the cats"
-    ids = [*names.encode(text), names.end]
+    ids = [*names.encode(text), names.eos_id]
     words = names.words(ids)
     assert words[-1] == -1
     owners = [word for word in words if word >= 0]

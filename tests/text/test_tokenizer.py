@@ -39,7 +39,7 @@ def without_first_space(text: str) -> str:
 
 def test_specials_have_their_places(tokenizer):
     last = tokenizer.size - 1
-    assert (tokenizer.end, tokenizer.padding, tokenizer.begin) == (0, last, last)
+    assert (tokenizer.eos_id, tokenizer.pad_id, tokenizer.bos_id) == (0, last, last)
     assert tokenizer.pieces([0, 1, last]) == ["</s>", "<unk>", "<pad>"]
     assert tokenizer.decode([last, 1, 0]) == ""
 
@@ -47,7 +47,7 @@ def test_specials_have_their_places(tokenizer):
 def test_other_readers_of_the_file_close_and_decode_a_sentence_as_we_do(tokenizer):
     core = tokenizers.Tokenizer.from_str(tokenizer.to_json())
     ids = core.encode("the cat").ids
-    assert ids == [*tokenizer.encode("the cat"), tokenizer.end]
+    assert ids == [*tokenizer.encode("the cat"), tokenizer.eos_id]
     assert core.decode(ids, skip_special_tokens=True) == "the cat"
 
 
@@ -64,7 +64,7 @@ def test_size_is_at_most_what_was_asked():
 def test_decode_undoes_encode(text):
     ids = SMALL.encode(text)
     assert unicodedata.normalize("NFC", SMALL.decode(ids)) == without_first_space(text)
-    assert all(2 <= number < SMALL.padding for number in ids)
+    assert all(2 <= number < SMALL.pad_id for number in ids)
 
 
 @settings(deadline=None)
@@ -97,13 +97,13 @@ def test_a_typed_special_is_ordinary_text(tokenizer, special, tmp_path):
     (tmp_path / "tokenizer.json").write_text(tokenizer.to_json())
     for each in (tokenizer, Tokenizer.load(tmp_path / "tokenizer.json")):
         ids = each.encode(f"the cat {special} sat")
-        assert not {tokenizer.end, 1, tokenizer.padding} & set(ids)
+        assert not {tokenizer.eos_id, 1, tokenizer.pad_id} & set(ids)
         assert each.decode(ids) == f"the cat {special} sat"
 
 
 def test_decode_leaves_specials_out_and_survives_half_a_character(tokenizer):
     ids = tokenizer.encode("the cat")
-    assert tokenizer.decode([tokenizer.begin, *ids, 0, tokenizer.padding]) == "the cat"
+    assert tokenizer.decode([tokenizer.bos_id, *ids, 0, tokenizer.pad_id]) == "the cat"
     smile = tokenizer.encode("a 🙂")
     assert tokenizer.decode(smile[:-1]) == "a \ufffd"
 
@@ -129,7 +129,7 @@ def test_words_between_spaces():
 
 
 def test_words_of_tokens(tokenizer):
-    ids = [tokenizer.begin, *tokenizer.encode("¿Dónde está el gatito? The walkings"), tokenizer.end]
+    ids = [tokenizer.bos_id, *tokenizer.encode("¿Dónde está el gatito? The walkings"), tokenizer.eos_id]
     words = tokenizer.words(ids)
     names = split_words(tokenizer.decode(ids))
     assert words[0] == words[-1] == -1

@@ -70,7 +70,7 @@ CLEANINGS = {
 def both(request, tmp_path_factory):
     """Ours and theirs, opened from the same vocab.txt."""
     facts = {"tokenizer_class": "BertTokenizer", **CLEANINGS[request.param]}
-    folder = write_vocabulary(tmp_path_factory.mktemp("vocabulary"), facts)
+    folder = write_vocabulary(tmp_path_factory.mktemp("vocab_size"), facts)
     return WordPieces.from_folder(folder), transformers.BertTokenizerFast.from_pretrained(folder)
 
 
@@ -85,7 +85,7 @@ def test_one_text_is_read_as_theirs(both, text):
     wanted = as_theirs(theirs, text, return_offsets_mapping=True)
     found = ours.encode(text)
     assert found.ids == wanted["input_ids"]
-    assert found.segments == wanted["token_type_ids"]
+    assert found.segment_ids == wanted["token_type_ids"]
     assert found.words == wanted.word_ids()
     assert found.spans == wanted["offset_mapping"]
     assert found.cut == 0
@@ -100,7 +100,7 @@ def test_two_texts_are_cut_as_theirs(both, first, second, longest):
     ours, theirs = both
     found = ours.encode(first, second, longest=longest)
     wanted = as_theirs(theirs, first, second, truncation=True, max_length=longest, return_offsets_mapping=True)
-    assert (found.ids, found.segments, found.words, found.spans) == (
+    assert (found.ids, found.segment_ids, found.words, found.spans) == (
         wanted["input_ids"],
         wanted["token_type_ids"],
         wanted.word_ids(),
@@ -158,9 +158,9 @@ def test_a_folder_written_here_opens_there_and_encodes_equally(both, tmp_path):
             assert theirs(text)["input_ids"] == ours.encode(text, open=True).ids
             pair = theirs(text, "the cats", truncation=True, max_length=6)
             found = ours.encode(text, "the cats", longest=6, open=True)
-            assert (pair["input_ids"], pair["token_type_ids"]) == (found.ids, found.segments)
-        assert theirs.mask_token_id == ours.mask
-        assert theirs.pad_token_id == ours.padding
+            assert (pair["input_ids"], pair["token_type_ids"]) == (found.ids, found.segment_ids)
+        assert theirs.mask_token_id == ours.mask_id
+        assert theirs.pad_token_id == ours.pad_id
     for again in (WordPieces.from_folder(tmp_path), WordPieces.kept(tmp_path)):
         assert again.to_json() == ours.to_json()
         assert again.files() == ours.files()
@@ -174,7 +174,7 @@ def test_a_word_is_the_longest_pieces_from_its_front():
     found = ours.encode(text)
     spelled = "".join(name.removeprefix("·") for name in ours.pieces(found.ids[1:-1]))
     assert spelled == text.replace(" ", "")
-    assert ours.pieces([ours.id_of("w"), ours.id_of("##g"), ours.end]) == ["w", "·g", "[SEP]"]
+    assert ours.pieces([ours.id_of("w"), ours.id_of("##g"), ours.eos_id]) == ["w", "·g", "[SEP]"]
     assert ours.decode(found.ids) == text
     assert ours.going_on[ours.id_of("##g")]
     assert not ours.going_on[ours.id_of("w")]
@@ -182,17 +182,17 @@ def test_a_word_is_the_longest_pieces_from_its_front():
 
 def test_training():
     ours = WordPieces.train(iter(STORY), 120)
-    assert (ours.padding, ours.unknown, ours.begin, ours.end, ours.mask) == (0, 1, 2, 3, 4)
-    assert ours.symbols == (0, 1, 2, 3, 4)
+    assert (ours.pad_id, ours.unk_id, ours.bos_id, ours.eos_id, ours.mask_id) == (0, 1, 2, 3, 4)
+    assert ours.special_ids == (0, 1, 2, 3, 4)
     assert ours.size <= 120
     assert WordPieces.train(STORY, 64).size <= 64
     assert not ours.cased
-    assert ours.unknown not in ours.encode("SENORA NUNEZ walked").ids
+    assert ours.unk_id not in ours.encode("SENORA NUNEZ walked").ids
     cased = WordPieces.train(STORY, 120, cased=True)
     assert cased.cased
     assert cased.encode("The").ids != cased.encode("the").ids
-    assert cased.unknown not in cased.encode("Núñez").ids
-    assert cased.unknown in cased.encode("Nunez ZZ").ids
+    assert cased.unk_id not in cased.encode("Núñez").ids
+    assert cased.unk_id in cased.encode("Nunez ZZ").ids
     with pytest.raises(ConfigError, match="vocabulary of 63; wanted at least 64"):
         WordPieces.train(STORY, 63)
     longer = WordPieces.train(["walking talking walked talked " * 10], 1000)
@@ -213,8 +213,8 @@ def test_rare_characters_do_not_fill_the_vocabulary():
     rare = "".join(map(chr, range(0x430, 0x437)))
     ours = WordPieces.train(["walking home " * 8_000, rare], 80)
     assert ours.size < 80
-    assert ours.encode(rare[0]).ids[1] == ours.unknown
-    assert ours.unknown not in ours.encode("walking home").ids
+    assert ours.encode(rare[0]).ids[1] == ours.unk_id
+    assert ours.unk_id not in ours.encode("walking home").ids
 
 
 @pytest.mark.parametrize("missing", ["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
@@ -227,7 +227,7 @@ def test_a_symbol_that_is_missing_is_named(tmp_path, missing):
 def test_no_mask_is_no_mistake(tmp_path):
     pieces = [piece for piece in [*SYMBOLS, *WORDS] if piece != "[MASK]"]
     ours = WordPieces.from_folder(write_vocabulary(tmp_path, {}, pieces))
-    assert ours.mask is None
+    assert ours.mask_id is None
     assert "mask_token" not in json.loads(ours.files()["tokenizer_config.json"])
 
 
@@ -237,7 +237,7 @@ def test_symbols_of_other_names(tmp_path):
     folder = write_vocabulary(tmp_path, names, pieces)
     (folder / "special_tokens_map.json").write_text('{"pad_token": "<p>", "cls_token": "the"}')
     ours = WordPieces.from_folder(folder)
-    assert (ours.padding, ours.unknown, ours.begin, ours.end, ours.mask) == (0, 1, 2, 3, 4)
+    assert (ours.pad_id, ours.unk_id, ours.bos_id, ours.eos_id, ours.mask_id) == (0, 1, 2, 3, 4)
     assert ours.encode("the cat", "the").ids == [2, 5, 1, 3, 5, 3]
 
 
@@ -264,7 +264,7 @@ def test_a_vocabulary_alone_is_read_as_theirs(tmp_path, cased):
     assert ours.cased == cased
     for text in TEXTS:
         found, wanted = ours.encode(text, "The cat"), as_theirs(theirs, text, "The cat")
-        assert (found.ids, found.segments) == (wanted["input_ids"], wanted["token_type_ids"])
+        assert (found.ids, found.segment_ids) == (wanted["input_ids"], wanted["token_type_ids"])
     assert WordPieces.load(str(path)).to_json() == WordPieces.load(path, cased=False).to_json()
 
 

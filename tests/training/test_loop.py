@@ -30,7 +30,7 @@ class Doubling:
     unit = "numbers"
     epoch: int | None = None
 
-    def batches_an_epoch(self, *, budget, seed):
+    def batches_an_epoch(self, *, max_tokens, seed):
         return self.epoch
 
     def __init__(self, spoiled=(), worse_from=None):
@@ -38,14 +38,14 @@ class Doubling:
         self.worse_from = worse_from
         self.evaluations = 0
 
-    def training_batches(self, *, budget, seed, start):
+    def training_batches(self, *, max_tokens, seed, start):
         index = start.index
         while True:
             generator = torch.Generator().manual_seed(seed * 1000 + index)
             index += 1
-            yield Position(0, index), Batch(torch.randn(budget, 4, generator=generator), budget)
+            yield Position(0, index), Batch(torch.randn(max_tokens, 4, generator=generator), max_tokens)
 
-    def heldout_batches(self, *, budget, most=None):
+    def validation_batches(self, *, max_tokens, most=None):
         yield Batch(torch.ones(2, 4), 2)
 
     def loss(self, model, batch):
@@ -57,7 +57,7 @@ class Doubling:
         loss = (model(noisy) - 2 * batch.words).square().sum()
         return loss * math.nan if model.training and model.steps() in self.spoiled else loss
 
-    def measures(self, model, loss, batches, generate):
+    def metrics(self, model, loss, batches, generate):
         return {"exact_match": 1.0}
 
 
@@ -78,7 +78,7 @@ class Model(nn.Module):
 def go(folder, task=None, on_report=lambda report, model: None, **settings):
     model = Model()
     config = TrainingConfig(
-        **{"steps": 20, "batch_tokens": 16, "learning_rate": 0.05, "warmup": 2, "checkpoint_every": 5} | settings
+        **{"steps": 20, "max_tokens": 16, "learning_rate": 0.05, "warmup": 2, "checkpoint_every": 5} | settings
     )
     run = RunFolder(folder)
     reports = []
@@ -108,7 +108,7 @@ def test_it_learns_and_leaves_metrics_and_tensorboard(folder):
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["step"] == 200
     assert {"loss", "learning_rate", "gradient_norm", "tokens_per_second"} <= lines[-1].keys()
-    assert any("heldout_loss" in line for line in lines)
+    assert any("validation_loss" in line for line in lines)
     assert list((folder / "tensorboard").glob("events*"))
 
 
@@ -146,14 +146,14 @@ def test_epochs_say_how_many_steps_there_are(tmp_path):
     passes = {
         "steps": 1000,
         "epochs": 3,
-        "accumulate": 2,
+        "gradient_accumulation": 2,
         "schedule": "linear",
         "warmup": 50,
     }  # of warmup a tenth: none
     model, reports = go(tmp_path / "a", Counted(), **passes)
     assert [report.steps for report in reports[:-1]] == [8] * 8
     progress = RunFolder(tmp_path / "a").newest_progress()
-    same, _ = go(tmp_path / "b", Counted(), steps=8, accumulate=2, schedule="linear", warmup=0)
+    same, _ = go(tmp_path / "b", Counted(), steps=8, gradient_accumulation=2, schedule="linear", warmup=0)
     assert torch.equal(weights(model), weights(same))
     assert is_over(progress, TrainingConfig(steps=1000, epochs=3))
     assert not is_over(progress, TrainingConfig(steps=1000, epochs=3.5))  # the run may be lengthened
@@ -168,19 +168,19 @@ def test_accumulated_batches_equal_one_large_batch(tmp_path):
     """Two halves of 16 make the gradient that one of 32 makes, when the loss is a mean over all tokens."""
 
     class Fixed(Doubling):
-        def training_batches(self, *, budget, seed, start):
+        def training_batches(self, *, max_tokens, seed, start):
             index = start.index
             words = torch.randn(32, 4, generator=torch.Generator().manual_seed(0))
             while True:
                 index += 1
-                half = index % 2 if budget == 16 else slice(None)
-                yield Position(0, index), Batch(words.view(2, 16, 4)[half].reshape(-1, 4), budget)
+                half = index % 2 if max_tokens == 16 else slice(None)
+                yield Position(0, index), Batch(words.view(2, 16, 4)[half].reshape(-1, 4), max_tokens)
 
         def loss(self, model, batch):
             return (model(batch.words) - 2 * batch.words).square().sum()
 
-    halves, _ = go(tmp_path / "a", Fixed(), accumulate=2, batch_tokens=16)
-    once, _ = go(tmp_path / "b", Fixed(), batch_tokens=32)
+    halves, _ = go(tmp_path / "a", Fixed(), gradient_accumulation=2, max_tokens=16)
+    once, _ = go(tmp_path / "b", Fixed(), max_tokens=32)
     torch.testing.assert_close(weights(halves), weights(once))
 
 

@@ -54,7 +54,7 @@ def test_killed_and_run_again_equals_uninterrupted(tmp_path, tiny):
 
 
 def test_so_does_a_language_model_with_dropout(tmp_path, tiny_text, story):
-    settings = [*tiny_text, "model.vocabulary=300", "model.dropout=0.1", "training.recompute=true"]
+    settings = [*tiny_text, "model.vocab_size=300", "model.dropout=0.1", "training.activation_checkpointing=true"]
     recipe = ["gpt", str(story)]
     wanted = finish(tmp_path / "whole", settings, recipe)
     folder = tmp_path / "killed"

@@ -17,10 +17,10 @@ from regard.tasks.language_modeling import LanguageModeling
 from regard.training.scaling import scale
 from tests.contracts.examples import TRANSLATORS, named
 
-TINY = {"vocabulary": 40, "context": 16, "width": 24, "layers": 3}
+TINY = {"vocab_size": 40, "context": 16, "width": 24, "layers": 3}
 CONFIGS = [
     GPTConfig(**TINY, heads=3, dropout=0.0),
-    LlamaConfig(**TINY, heads=6, key_heads=2, feed_forward=32),
+    LlamaConfig(**TINY, heads=6, num_kv_heads=2, feed_forward=32),
 ]
 by_name = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
 
@@ -49,7 +49,7 @@ def same(one, other):
 def test_recomputed_activations_give_the_same_loss_and_gradients(config):
     model = build(config).train()
     again = deepcopy(model)
-    assert scale(again, compiled=False, recompute=True) == []
+    assert scale(again, compile=False, activation_checkpointing=True) == []
     same(step(model), step(again))
 
 
@@ -66,14 +66,14 @@ def test_so_do_those_of_translators(example):
 
     model = example.model().train()
     again = deepcopy(model)
-    assert scale(again, compiled=False, recompute=True) == []
+    assert scale(again, compile=False, activation_checkpointing=True) == []
     same(step(model), step(again))
 
 
 def test_dropout_is_drawn_again_as_it_was():
     model = build(CONFIGS[0].model_copy(update={"dropout": 0.3})).train()
     again = deepcopy(model)
-    scale(again, compiled=False, recompute=True)
+    scale(again, compile=False, activation_checkpointing=True)
     same(step(model), step(again))
 
 
@@ -83,7 +83,7 @@ def test_recomputing_keeps_less_and_runs_each_block_twice(config):
     calls = []
     for block in model.blocks:
         block.feed_forward.register_forward_pre_hook(lambda *_: calls.append(1))
-    scale(model, compiled=False, recompute=True)
+    scale(model, compile=False, activation_checkpointing=True)
 
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.numel()) or tensor, lambda t: t):
@@ -103,7 +103,7 @@ def test_recomputing_keeps_less_and_runs_each_block_twice(config):
 def test_a_model_that_is_recomputed_still_evaluates_writes_and_saves_as_before(config):
     model = build(config).eval()
     again = deepcopy(model)
-    scale(again, compiled=False, recompute=True)
+    scale(again, compile=False, activation_checkpointing=True)
     ids = batch().ids
     assert again.state_dict().keys() == model.state_dict().keys()
     with torch.inference_mode():
@@ -116,7 +116,7 @@ def test_without_a_compiler_there_is_one_note_and_the_model_is_as_it_was(monkeyp
     monkeypatch.setattr(shutil, "which", lambda name: None)
     model = build(CONFIGS[0]).train()
     again = deepcopy(model)
-    (note,) = scale(again, compiled=True, recompute=False)
+    (note,) = scale(again, compile=True, activation_checkpointing=False)
     assert "no C++ compiler" in note
     same(step(model), step(again))
 
@@ -124,11 +124,11 @@ def test_without_a_compiler_there_is_one_note_and_the_model_is_as_it_was(monkeyp
 def test_with_one_the_blocks_are_compiled_each_for_itself(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/c++")
     monkeypatch.setattr(torch, "compile", lambda function: function)
-    compiled = []
+    compile = []
     model = build(CONFIGS[0])
-    monkeypatch.setattr(type(model.blocks[0]), "compile", lambda self: compiled.append(self))
-    (note,) = scale(model, compiled=True, recompute=True)
-    assert compiled == list(model.blocks)
+    monkeypatch.setattr(type(model.blocks[0]), "compile", lambda self: compile.append(self))
+    (note,) = scale(model, compile=True, activation_checkpointing=True)
+    assert compile == list(model.blocks)
     assert "compiling 3 blocks" in note
 
 
@@ -140,23 +140,23 @@ def test_with_one_that_fails_there_is_one_note_and_the_model_is_as_it_was(monkey
     monkeypatch.setattr(torch, "compile", fails)
     model = build(CONFIGS[0]).train()
     again = deepcopy(model)
-    (note,) = scale(again, compiled=True, recompute=False)
-    assert note == "training.compiled: compiling fails here (fatal error: Python.h: No such file); going on uncompiled"
+    (note,) = scale(again, compile=True, activation_checkpointing=False)
+    assert note == "training.compile: compiling fails here (fatal error: Python.h: No such file); going on uncompiled"
     same(step(model), step(again))
 
 
 def test_a_model_without_blocks_of_its_own_says_that_nothing_is_done(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/c++")
-    notes = scale(torch.nn.Linear(2, 2), compiled=True, recompute=True)
-    assert [note.split(":")[0] for note in notes] == ["training.recompute", "training.compiled"]
+    notes = scale(torch.nn.Linear(2, 2), compile=True, activation_checkpointing=True)
+    assert [note.split(":")[0] for note in notes] == ["training.activation_checkpointing", "training.compile"]
     assert all("no repeated blocks" in note for note in notes)
 
 
 def test_a_run_without_a_compiler_trains_and_says_so(here, story, tiny_text, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
-    words = ["train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300", "training.steps=3"]
-    done = here(*words, "training.compiled=true", "training.recompute=true")
+    hidden = ["train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocab_size=300", "training.steps=3"]
+    done = here(*hidden, "training.compile=true", "training.activation_checkpointing=true")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("no C++ compiler") == 1
     assert (tmp_path / "run/model.safetensors").exists()
@@ -170,14 +170,14 @@ def test_a_run_with_a_compiler_that_fails_trains_and_says_so(here, story, tiny_t
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("CXX", raising=False)
-    words = ["train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocabulary=300", "training.steps=3"]
-    done = here(*words, "training.compiled=true")
+    hidden = ["train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocab_size=300", "training.steps=3"]
+    done = here(*hidden, "training.compile=true")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("compiling fails here") == 1
     assert "C++ compile error" in done.stderr
     assert "Traceback" not in done.stderr
     # The settings that only say how a step is computed may change from one sitting to the next.
-    done = here(*words[:-1], "training.steps=5", "training.recompute=true")
+    done = here(*hidden[:-1], "training.steps=5", "training.activation_checkpointing=true")
     assert done.returncode == 0, done.stderr
 
 
@@ -188,7 +188,7 @@ def test_compiled_blocks_compute_the_same(config):
     """For real: takes a minute, and a C++ compiler."""
     model = build(config).train()
     again = deepcopy(model)
-    (note,) = scale(again, compiled=True, recompute=False)
+    (note,) = scale(again, compile=True, activation_checkpointing=False)
     if "no C++ compiler" in note:
         pytest.skip("there is no C++ compiler on this machine")
     one, other = step(model), step(again)

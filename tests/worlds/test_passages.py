@@ -9,11 +9,11 @@ def test_one_sentence_is_the_sentence_itself():
 
 
 def test_passages_have_one_to_most_sentences_and_share_none():
-    found = list(passages(40, most=4, split="heldout"))
-    used = [sentence(4 * index + place, split="heldout") for index in range(40) for place in range(index % 4 + 1)]
+    found = list(passages(40, most=4, split="validation"))
+    used = [sentence(4 * index + place, split="validation") for index in range(40) for place in range(index % 4 + 1)]
     words = [word for pair in found for word in pair.source_words if word != "."]
     assert words == [word for pair in used for word in pair.source_words]
-    assert found[10:13] == list(passages(3, most=4, start=10, split="heldout"))
+    assert found[10:13] == list(passages(3, most=4, start=10, split="validation"))
 
 
 def test_the_links_move_with_their_sentence():

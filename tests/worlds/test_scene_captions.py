@@ -195,4 +195,4 @@ def test_false_captions_are_drawn_by_index(scenes):
 
 def test_held_out_captions_are_none_of_training(scenes):
     trained = {caption(scene).words for scene in scenes if "training" in scene.key}
-    assert not trained & {caption(scene).words for scene in scenes if "heldout" in scene.key}
+    assert not trained & {caption(scene).words for scene in scenes if "validation" in scene.key}

@@ -26,8 +26,8 @@ def training() -> list[Scene]:
 
 
 @pytest.fixture(scope="module")
-def heldout() -> list[Scene]:
-    world = Scenes(seed=1, part="heldout")
+def validation() -> list[Scene]:
+    world = Scenes(seed=1, part="validation")
     return [world[index] for index in range(2000)]
 
 
@@ -37,7 +37,7 @@ def test_a_scene_is_a_pure_function_of_seed_part_and_index():
     for index, scene in enumerate(reversed(backward)):
         assert scene == world[index]
         assert np.array_equal(scene.pixels(), world[index].pixels())
-    others = (Scenes(seed=4), Scenes(seed=3, part="heldout"))
+    others = (Scenes(seed=4), Scenes(seed=3, part="validation"))
     for other in others:
         assert [other[index].things for index in range(30)] != [scene.things for scene in reversed(backward)]
 
@@ -53,7 +53,7 @@ def test_no_two_pictures_share_their_noise():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**9), st.integers(0, 10**9), st.sampled_from(["training", "heldout"]), st.integers(64, 200))
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.sampled_from(["training", "validation"]), st.integers(64, 200))
 def test_each_box_is_the_extent_of_the_drawn_pixels(seed, index, part, side):
     scene = Scenes(seed, part, side)[index]
     plain = paint((), scene.background, side, scene.key)
@@ -169,9 +169,9 @@ def pairs(scene: Scene) -> list[bool]:
     return [reserved(one.kind, other.kind) for one, other in combinations(scene.things, 2)]
 
 
-def test_reserved_pairs_stand_in_held_out_scenes_only(training, heldout):
+def test_reserved_pairs_stand_in_held_out_scenes_only(training, validation):
     assert not any(any(pairs(scene)) for scene in training)
-    assert all(any(pairs(scene)) for scene in heldout)
+    assert all(any(pairs(scene)) for scene in validation)
 
 
 def test_one_pair_in_ten_is_reserved_in_either_order():
@@ -191,7 +191,7 @@ def test_every_kind_is_seen_in_training_alone_and_beside_others(training):
 
 
 def test_wrong_parts_sides_and_indices_are_named():
-    with pytest.raises(ConfigError, match="part 'test' is unknown; choose one of training, heldout"):
+    with pytest.raises(ConfigError, match="part 'test' is unknown; choose one of training, validation"):
         Scenes(part="test")
     with pytest.raises(ConfigError, match="side 32 is too small"):
         Scenes(side=32)

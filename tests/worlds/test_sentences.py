@@ -22,8 +22,8 @@ def train() -> list[Pair]:
 
 
 @pytest.fixture(scope="module")
-def heldout() -> list[Pair]:
-    return list(sentences(8_000, seed=1, split="heldout"))
+def validation() -> list[Pair]:
+    return list(sentences(8_000, seed=1, split="validation"))
 
 
 def test_same_arguments_same_sentence() -> None:
@@ -36,23 +36,23 @@ def test_same_arguments_same_sentence() -> None:
 def test_seed_and_split_change_the_sentences() -> None:
     drawn = [[p.source for p in sentences(50, seed=seed)] for seed in (0, 1)]
     assert drawn[0] != drawn[1]
-    assert drawn[0] != [p.source for p in sentences(50, split="heldout")]
+    assert drawn[0] != [p.source for p in sentences(50, split="validation")]
 
 
 def test_sentences_are_the_same_in_every_process() -> None:
     """Pinned, so that neither Python's random hashes nor a new version can change the data unnoticed."""
     assert sentence(7).source == "she is hungry today"
-    assert sentence(7, split="heldout").source == "he is sending their white flowers to the farmer"
+    assert sentence(7, split="validation").source == "he is sending their white flowers to the farmer"
 
 
 def test_unknown_split() -> None:
-    with pytest.raises(ConfigError, match="train, heldout"):
+    with pytest.raises(ConfigError, match="train, validation"):
         sentence(0, split="test")  # type: ignore[arg-type]
 
 
-def test_an_english_sentence_has_one_translation(train: list[Pair], heldout: list[Pair]) -> None:
+def test_an_english_sentence_has_one_translation(train: list[Pair], validation: list[Pair]) -> None:
     known: dict[str, str] = {}
-    for found in chain(train, heldout, sentences(60_000, seed=2)):
+    for found in chain(train, validation, sentences(60_000, seed=2)):
         assert known.setdefault(found.source, found.target) == found.target
 
 
@@ -74,8 +74,8 @@ def test_spanish_contracts_and_keeps_el_agua(train: list[Pair]) -> None:
         assert not re.search(r" y h?i", text), text
 
 
-def test_links_stay_inside_the_sentence(train: list[Pair], heldout: list[Pair]) -> None:
-    for found in train[:20_000] + heldout:
+def test_links_stay_inside_the_sentence(train: list[Pair], validation: list[Pair]) -> None:
+    for found in train[:20_000] + validation:
         assert found.sure <= found.possible
         assert all(0 <= i < len(found.source_words) for i, _ in found.possible)
         assert all(0 <= j < len(found.target_words) for _, j in found.possible)
@@ -129,14 +129,14 @@ def test_length_has_a_tail(train: list[Pair]) -> None:
     assert 18 <= max(lengths) <= 32
 
 
-def test_splits_share_no_sentence(train: list[Pair], heldout: list[Pair]) -> None:
-    assert not {found.source for found in train} & {found.source for found in heldout}
+def test_splits_share_no_sentence(train: list[Pair], validation: list[Pair]) -> None:
+    assert not {found.source for found in train} & {found.source for found in validation}
 
 
-def test_only_heldout_plans_hold_reserved_combinations() -> None:
+def test_only_validation_plans_hold_reserved_combinations() -> None:
     for index in range(5000):
         assert not _reserved(plan(index, 5, "train"))
-        assert _reserved(plan(index, 5, "heldout"))
+        assert _reserved(plan(index, 5, "validation"))
 
 
 def _reserved(chosen: Plan) -> bool:
@@ -147,23 +147,23 @@ def test_a_plan_shows_itself_in_few_words() -> None:
     assert all(len(repr(plan(index, 5, "train"))) < 5000 for index in range(200))
 
 
-def test_nobody_eats_bread_in_training(train: list[Pair], heldout: list[Pair]) -> None:
+def test_nobody_eats_bread_in_training(train: list[Pair], validation: list[Pair]) -> None:
     """Read off the text, so that a combination the plan forgot to name is found too."""
     eating = re.compile(r"\b(eat|eats|ate|eating)( (the|my|your|his|her|our|their|this|that))?( \w+)? bread\b")
     assert not any(eating.search(found.source) for found in train)
-    assert any(eating.search(found.source) for found in heldout)
+    assert any(eating.search(found.source) for found in validation)
     assert reserved("eat", "bread")
 
 
-def test_the_lecture_sentence_is_heldout(train: list[Pair]) -> None:
+def test_the_lecture_sentence_is_validation(train: list[Pair]) -> None:
     assert reserved("eat", "bread")
     assert "we are eating bread" not in {each.source for each in train}
 
 
-def test_every_word_of_heldout_occurs_in_training(train: list[Pair], heldout: list[Pair]) -> None:
+def test_every_word_of_validation_occurs_in_training(train: list[Pair], validation: list[Pair]) -> None:
     for side in ("source_words", "target_words"):
         known = {word for found in train for word in getattr(found, side)}
-        assert {word for found in heldout for word in getattr(found, side)} <= known
+        assert {word for found in validation for word in getattr(found, side)} <= known
 
 
 def test_every_lemma_occurs_in_training(train: list[Pair]) -> None:
@@ -217,8 +217,8 @@ def test_ambiguous_pasts_are_never_written(train: list[Pair]) -> None:
 
 
 def test_sample_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["sentences", "--count", "3", "--split", "heldout"])
+    monkeypatch.setattr(sys, "argv", ["sentences", "--count", "3", "--split", "validation"])
     main()
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert [row[0] for row in rows] == [found.source for found in sentences(3, split="heldout")]
+    assert [row[0] for row in rows] == [found.source for found in sentences(3, split="validation")]
     assert all(re.fullmatch(r"(\d+[-~]\d+ ?)+", row[2]) for row in rows)

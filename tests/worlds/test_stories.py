@@ -24,8 +24,8 @@ def training() -> list[Story]:
 
 
 @pytest.fixture(scope="module")
-def heldout() -> list[Story]:
-    return list(Stories(seed=1, part="heldout").stories(0, 10_000))
+def validation() -> list[Story]:
+    return list(Stories(seed=1, part="validation").stories(0, 10_000))
 
 
 def question(story: Story) -> tuple[str, str, str, int]:
@@ -58,7 +58,7 @@ def test_a_story_is_a_function_of_seed_part_and_index() -> None:
     assert [stories[index] for index in (5, 4, 5)] == [stories[5], Stories(3)[4], stories[5]]
     assert list(stories.stories(10, 20)) == [stories[index] for index in range(10, 20)]
     assert stories[5] != Stories(seed=4)[5]
-    assert stories[5] != Stories(seed=3, part="heldout")[5]
+    assert stories[5] != Stories(seed=3, part="validation")[5]
 
 
 def test_stories_are_the_same_in_every_process() -> None:
@@ -67,12 +67,12 @@ def test_stories_are_the_same_in_every_process() -> None:
 
 
 def test_an_unknown_part_is_a_mistake() -> None:
-    with pytest.raises(ConfigError, match="'test' is unknown; choose one of training, heldout"):
+    with pytest.raises(ConfigError, match="'test' is unknown; choose one of training, validation"):
         Stories(part="test")  # type: ignore[arg-type]
 
 
-def test_a_story_has_four_to_seven_sentences_of_words(training: list[Story], heldout: list[Story]) -> None:
-    for story in training + heldout:
+def test_a_story_has_four_to_seven_sentences_of_words(training: list[Story], validation: list[Story]) -> None:
+    for story in training + validation:
         assert 4 <= len(story.sentences) <= 7
         assert story.text.split("\n") == list(story.sentences)
         for sentence in story.sentences:
@@ -93,8 +93,8 @@ def test_grammar(training: list[Story]) -> None:
             assert did_not is None or did_not[1] in BASES, sentence
 
 
-def test_only_known_words_occur_and_all_of_them(training: list[Story], heldout: list[Story]) -> None:
-    used = {word for story in training + heldout for sentence in story.sentences for word in sentence.split()}
+def test_only_known_words_occur_and_all_of_them(training: list[Story], validation: list[Story]) -> None:
+    used = {word for story in training + validation for sentence in story.sentences for word in sentence.split()}
     assert used <= set(VOCABULARY)
     assert len(used) > 0.99 * len(VOCABULARY)
     assert len(VOCABULARY) < 700
@@ -134,17 +134,17 @@ def test_half_of_the_stories_name_the_noun_and_the_adjective_once_more(training:
     assert short / len(training) == pytest.approx(0.5, abs=0.03)
 
 
-def test_the_meaning_tells_the_answer(training: list[Story], heldout: list[Story]) -> None:
+def test_the_meaning_tells_the_answer(training: list[Story], validation: list[Story]) -> None:
     """The adjective fits the noun that is meant and not the other: what a reader who knows the words would say."""
     fits = fitting()
-    for story in training + heldout:
+    for story in training + validation:
         first, second, adjective, answer = question(story)
         assert [(first, adjective) in fits, (second, adjective) in fits] == [answer == 0, answer == 1]
 
 
-def test_answers_are_balanced(training: list[Story], heldout: list[Story]) -> None:
+def test_answers_are_balanced(training: list[Story], validation: list[Story]) -> None:
     """Overall, by the place of the one who acts, and by its role: within five standard deviations of a half."""
-    for stories in (training[:5000], heldout[:5000]):
+    for stories in (training[:5000], validation[:5000]):
         answers = [question(story)[3] for story in stories]
         behind = [acts_second(story) for story in stories]
         blamed = [answer == place for answer, place in zip(answers, behind, strict=True)]
@@ -152,8 +152,8 @@ def test_answers_are_balanced(training: list[Story], heldout: list[Story]) -> No
             assert abs(sum(share) / 5000 - 0.5) < 0.036
 
 
-def test_every_pair_of_nouns_has_both_answers_as_often(training: list[Story], heldout: list[Story]) -> None:
-    for stories in (training, heldout):
+def test_every_pair_of_nouns_has_both_answers_as_often(training: list[Story], validation: list[Story]) -> None:
+    for stories in (training, validation):
         counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
         for story in stories:
             subject, thing, _ = triple(story)
@@ -169,17 +169,19 @@ def test_both_parts_can_blame_either_noun_of_every_pair() -> None:
     for frame, actor, noun in pairs:
         for blamed in (False, True):
             assert len(adjectives(frame, actor, noun, blamed, "training")) >= 3
-            assert len(adjectives(frame, actor, noun, blamed, "heldout")) == 1
+            assert len(adjectives(frame, actor, noun, blamed, "validation")) == 1
 
 
-def test_neither_place_nor_adjective_nor_pair_tells_the_answer(training: list[Story], heldout: list[Story]) -> None:
+def test_neither_place_nor_adjective_nor_pair_tells_the_answer(training: list[Story], validation: list[Story]) -> None:
     """What a reader would score who learned only these from training."""
 
     def score(key) -> float:  # type: ignore[no-untyped-def]
         seen: dict[object, Counter[int]] = defaultdict(Counter)
         for story in training:
             seen[key(story)][question(story)[3]] += 1
-        return sum(seen[key(story)].most_common(1)[0][0] == question(story)[3] for story in heldout) / len(heldout)
+        return sum(seen[key(story)].most_common(1)[0][0] == question(story)[3] for story in validation) / len(
+            validation
+        )
 
     assert score(lambda story: "first") == pytest.approx(0.5, abs=0.03)
     assert score(lambda story: question(story)[2]) < 0.6  # the adjective
@@ -195,18 +197,18 @@ def test_three_kinds_of_nouns_meet_two_at_a_time(training: list[Story]) -> None:
     assert min(met.values()) > 0.1 * len(training)
 
 
-def test_no_heldout_triple_is_in_training(training: list[Story], heldout: list[Story]) -> None:
-    known, new = {triple(story) for story in training}, {triple(story) for story in heldout}
+def test_no_validation_triple_is_in_training(training: list[Story], validation: list[Story]) -> None:
+    known, new = {triple(story) for story in training}, {triple(story) for story in validation}
     assert not known & new
     assert 0.08 < len(new) / (len(new) + len(known)) < 0.16
     assert {word for _, _, word in new} <= {word for _, _, word in known}
 
 
-def test_the_lecture_sentences_are_heldout() -> None:
+def test_the_lecture_sentences_are_validation() -> None:
     crossing = FRAMES[0]
     (animal,) = (actor for actor in crossing.actors if actor.noun == "animal")
-    assert adjectives(crossing, animal, "street", True, "heldout") == ("tired",)
-    assert adjectives(crossing, animal, "street", False, "heldout") == ("wide",)
+    assert adjectives(crossing, animal, "street", True, "validation") == ("tired",)
+    assert adjectives(crossing, animal, "street", False, "validation") == ("wide",)
 
 
 def test_a_story_hangs_together(training: list[Story]) -> None:
@@ -236,10 +238,10 @@ def test_stories_do_not_repeat(training: list[Story]) -> None:
 
 
 def test_a_sample_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["stories", "--count", "2", "--part", "heldout"])
+    monkeypatch.setattr(sys, "argv", ["stories", "--count", "2", "--part", "validation"])
     main()
     printed = capsys.readouterr().out
-    for story in Stories(part="heldout").stories(0, 2):
+    for story in Stories(part="validation").stories(0, 2):
         first, second, _, answer = question(story)
         assert f"{story.text}\n  it = {(first, second)[answer]}\n\n" in printed
 

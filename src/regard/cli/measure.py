@@ -119,7 +119,8 @@ def is_data(folder: Path) -> bool:
 @app.command()
 def check(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A model folder, or a .py file whose subject() gives a Subject.")
+        Path,
+        typer.Argument(metavar="MODEL", help="A model folder, or a .py file whose adapter() returns a ModelAdapter."),
     ],
     as_json: AsJson = False,
 ) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from regard.data.regions import PictureRegions
     from regard.generation import Strategy
     from regard.running.captioner import Captioner
-    from regard.running.image_text import Answerer, BesidePictures, Matcher, Pointer
+    from regard.running.image_text import ImageTextMatcher, Pointer, VisionLanguagePipeline, VisualQuestionAnswering
 
 ENDINGS = {".png", ".jpg", ".jpeg"}
 SHOWN = 10  # of a ranking
@@ -24,9 +24,9 @@ SHOWN = 10  # of a ranking
 
 def is_seeing(runner: Any) -> bool:
     from regard.running.captioner import Captioner
-    from regard.running.image_text import BesidePictures
+    from regard.running.image_text import VisionLanguagePipeline
 
-    return isinstance(runner, Captioner | BesidePictures)
+    return isinstance(runner, Captioner | VisionLanguagePipeline)
 
 
 def see(
@@ -41,7 +41,7 @@ def see(
 ) -> None:
     """Run a model on pictures: each input is a picture, a folder of them, or a text about the first."""
     from regard.running.captioner import Captioner
-    from regard.running.image_text import Answerer, Matcher
+    from regard.running.image_text import ImageTextMatcher, VisualQuestionAnswering
 
     if isinstance(runner, Captioner):
         if find is not None or boxes is not None:
@@ -51,7 +51,7 @@ def see(
     if output is not None:
         raise InputError(f"-o {output}: only a captioner draws where it looked; leave it out")
     known: dict[str, Any] = {} if boxes is None else read_json(boxes)
-    if isinstance(runner, Matcher) and find is not None:
+    if isinstance(runner, ImageTextMatcher) and find is not None:
         _find(runner, find, _pictures(inputs), known, as_json)
         return
     if find is not None:
@@ -59,9 +59,9 @@ def see(
     if len(inputs) < 2:
         raise InputError('wanted a picture and a text about it: regard run MODEL picture.png "a text"')
     picture = _seen(runner, Path(inputs[0]), known)
-    if isinstance(runner, Matcher):
+    if isinstance(runner, ImageTextMatcher):
         _rank_texts(runner, picture, list(inputs[1:]), as_json)
-    elif isinstance(runner, Answerer):
+    elif isinstance(runner, VisualQuestionAnswering):
         _answer(runner, picture, list(inputs[1:]), as_json)
     else:
         _point(runner, picture, list(inputs[1:]), as_json)
@@ -115,7 +115,7 @@ def _caption(
         note(f"{left_out} of {len(pictures)} pictures left out")
 
 
-def _seen(runner: "BesidePictures", path: Path, boxes: dict[str, Any]) -> "PictureRegions":
+def _seen(runner: "VisionLanguagePipeline", path: Path, boxes: dict[str, Any]) -> "PictureRegions":
     if not path.is_file():
         raise InputError(f"there is no picture {path}; the first INPUT is one, the others are texts")
     if not runner.model.config.seeing.cells and path.name not in boxes:
@@ -126,7 +126,7 @@ def _seen(runner: "BesidePictures", path: Path, boxes: dict[str, Any]) -> "Pictu
     return runner.see(path, boxes.get(path.name))
 
 
-def _find(runner: "Matcher", text: str, paths: list[Path], boxes: dict[str, Any], as_json: bool) -> None:
+def _find(runner: "ImageTextMatcher", text: str, paths: list[Path], boxes: dict[str, Any], as_json: bool) -> None:
     seen: list[tuple[Path, Any]] = []
     for path in paths:
         try:
@@ -139,7 +139,7 @@ def _find(runner: "Matcher", text: str, paths: list[Path], boxes: dict[str, Any]
         _show_ranked(str(seen[one.number][0]), one, "picture", as_json)
 
 
-def _rank_texts(runner: "Matcher", picture: "PictureRegions", texts: list[str], as_json: bool) -> None:
+def _rank_texts(runner: "ImageTextMatcher", picture: "PictureRegions", texts: list[str], as_json: bool) -> None:
     for one in runner.rank_texts(picture, texts)[:SHOWN]:
         _show_ranked(texts[one.number], one, "text", as_json)
 
@@ -151,7 +151,7 @@ def _show_ranked(name: str, one: Any, what: str, as_json: bool) -> None:
         print(f"{one.probability:6.1%}  {name}")
 
 
-def _answer(runner: "Answerer", picture: "PictureRegions", questions: list[str], as_json: bool) -> None:
+def _answer(runner: "VisualQuestionAnswering", picture: "PictureRegions", questions: list[str], as_json: bool) -> None:
     for found in runner.run_all(questions, [picture] * len(questions)):
         if as_json:
             likely = dict(list(found.probabilities.items())[:SHOWN])
@@ -175,8 +175,8 @@ def scenes(
     output: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to fill.")],
     count: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 16,
     part: Annotated[
-        str, typer.Option(help="training, or heldout: pairs of things no model was trained on.")
-    ] = "heldout",
+        str, typer.Option(help="training, or validation: pairs of things no model was trained on.")
+    ] = "validation",
     seed: Annotated[int, typer.Option(min=0, help="Another seed, other scenes.")] = 1,
     as_json: AsJson = False,
 ) -> None:

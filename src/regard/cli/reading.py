@@ -9,8 +9,8 @@ from regard.printing import note, print_json
 
 if TYPE_CHECKING:
     from regard.running.classifier import Classifier
-    from regard.running.encoder import Encoder
-    from regard.running.filler import Filled, Filler
+    from regard.running.encoder import Embedder
+    from regard.running.filler import FilledMask, FillMask
     from regard.running.tagger import Tagger
 
 BAR = 24  # signs of a probability of 1
@@ -18,7 +18,7 @@ NEIGHBORS = 3
 
 
 def read(
-    runner: "Encoder",
+    runner: "Embedder",
     texts: list[str],
     *,
     embed: bool,
@@ -29,17 +29,17 @@ def read(
 ) -> None:
     """Run a reader on texts: its own task, or with `embed` (and without a head) their vectors."""
     from regard.running.classifier import Classifier
-    from regard.running.filler import Filler
+    from regard.running.filler import FillMask
     from regard.running.tagger import Tagger
 
     blank = sum(not text.strip() for text in texts)
     texts = [text for text in texts if text.strip()]
     if not texts:
         raise InputError("no text has words; wanted one at least")
-    if embed or not isinstance(runner, Filler | Classifier | Tagger):
+    if embed or not isinstance(runner, FillMask | Classifier | Tagger):
         if second is not None:
             raise ConfigError("--second is for pairs; give both texts to be embedded as INPUT")
-        mask = runner.tokenizer.token(runner.tokenizer.mask) or "[MASK]"
+        mask = runner.tokenizer.token(runner.tokenizer.mask_id) or "[MASK]"
         if not embed and any(mask in text for text in texts):
             note(f"this model, a {runner.kind}, has no head that fills in words: {mask} is read as it is written")
         _embed(runner, texts, output, as_json)
@@ -47,9 +47,9 @@ def read(
         return
     if output is not None:
         raise ConfigError(f"-o {output} draws a map of texts; add --embed")
-    if count is not None and not isinstance(runner, Filler):
+    if count is not None and not isinstance(runner, FillMask):
         raise ConfigError(f"--guesses {count} is for a model that fills in words; leave it out")
-    if isinstance(runner, Filler):
+    if isinstance(runner, FillMask):
         _fill(runner, texts, second, count, as_json)
     elif isinstance(runner, Classifier):
         _classify(runner, texts, second, as_json)
@@ -67,7 +67,7 @@ def _tell_blank(count: int) -> None:
         note(f"{count} blank texts left out")
 
 
-def _fill(runner: "Filler", texts: list[str], second: str | None, count: int | None, as_json: bool) -> None:
+def _fill(runner: "FillMask", texts: list[str], second: str | None, count: int | None, as_json: bool) -> None:
     from regard.running.filler import GUESSES
 
     if second is not None:
@@ -81,11 +81,11 @@ def _fill(runner: "Filler", texts: list[str], second: str | None, count: int | N
             _show_filled(found)
 
 
-def _follow(runner: "Filler", text: str, second: str, count: int | None, as_json: bool) -> None:
+def _follow(runner: "FillMask", text: str, second: str, count: int | None, as_json: bool) -> None:
     """How likely the second text follows; where one of them hides a word, also which it may be beside the other."""
     from regard.running.filler import GUESSES
 
-    mask = runner.tokenizer.token(runner.tokenizer.mask)
+    mask = runner.tokenizer.token(runner.tokenizer.mask_id)
     hides = mask is not None and mask in text + second
     if count is not None and not hides:
         raise ConfigError(f"--guesses {count} is for hidden words, and these texts hide none; leave it out")
@@ -105,11 +105,11 @@ def _follow(runner: "Filler", text: str, second: str, count: int | None, as_json
         print(f"{share:.1%} likely that it follows: {text} | {second}")
 
 
-def _as_lists(found: "Filled") -> list[list[dict[str, Any]]]:
+def _as_lists(found: "FilledMask") -> list[list[dict[str, Any]]]:
     return [[{"piece": one.piece, "probability": one.probability} for one in place] for place in found.places]
 
 
-def _show_filled(found: "Filled") -> None:
+def _show_filled(found: "FilledMask") -> None:
     print(found.text if found.second is None else f"{found.text} | {found.second}")
     for number, place in enumerate(found.places, 1):
         if len(found.places) > 1:
@@ -164,7 +164,7 @@ def _tag(runner: "Tagger", texts: list[str], as_json: bool) -> None:
             print(f"{entity.type}: {entity.text}")
 
 
-def _embed(runner: "Encoder", texts: list[str], output: Path | None, as_json: bool) -> None:
+def _embed(runner: "Embedder", texts: list[str], output: Path | None, as_json: bool) -> None:
     if output is not None:
         from regard.inspection.map import check_map
 

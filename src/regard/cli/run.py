@@ -26,7 +26,7 @@ from regard.printing import (
 if TYPE_CHECKING:
     from regard.generation import Strategy
     from regard.running.translator import Translator
-    from regard.running.writer import Writer
+    from regard.running.writer import TextGenerator
 
 SEARCH, CHANCE, TEXT, PAIR = "Searching", "Drawing by chance", "Language models", "Translators"
 READ, SEE = "Readers (BERT)", "Pictures"
@@ -164,7 +164,7 @@ def run(
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
     given = {name: value for name, value in drawing.items() if value is not None}
     if samples is not None:
-        given["draws"] = samples
+        given["num_samples"] = samples
     choice = _Choice(greedy, beam, length_penalty, n_best, sample, given, repetition_penalty, scored=as_json)
     choice.check()
     if best_by not in (None, "likelihood", "mean", "consistency"):
@@ -177,7 +177,7 @@ def run(
     import regard
     from regard import runtime
     from regard.inspection.pictures import check_picture
-    from regard.running.encoder import Encoder
+    from regard.running.encoder import Embedder
     from regard.running.translator import Translator
 
     runtime.prepare()
@@ -200,7 +200,7 @@ def run(
     for text in inputs or []:
         if text.lower().endswith(tuple(ENDINGS)) and Path(text).is_file():
             raise InputError(f"{text} is a picture, and {model} reads texts; wanted a text, or a model that sees")
-    if isinstance(runner, Encoder):
+    if isinstance(runner, Embedder):
         refused = {**searching, **writing, **telling, "alignment": alignment}
         _refuse(refused, f"{model}, which reads and does not write")
         read(runner, texts, embed=embed, second=second, count=guesses, output=output, as_json=as_json)
@@ -246,7 +246,7 @@ def _translate(
 
 
 def _write_on(
-    runner: "Writer",
+    runner: "TextGenerator",
     prompts: list[str],
     strategy: "Strategy",
     options: dict[str, Any],
@@ -256,7 +256,7 @@ def _write_on(
 ) -> None:
     from regard.generation import Beam
 
-    alone = len(prompts) == 1 and getattr(strategy, "draws", 1) == 1 and not isinstance(strategy, Beam)
+    alone = len(prompts) == 1 and getattr(strategy, "num_samples", 1) == 1 and not isinstance(strategy, Beam)
     telling = alone and not as_json and not log_probabilities
     teller = _Teller("" if chat else prompts[0])
     if telling:
@@ -346,7 +346,7 @@ class _Choice:
     def check(self) -> None:
         """There is one way to choose."""
         drawn = self.sample or bool(self.drawing)
-        first = next(iter(self.drawing), "").replace("_", "-").replace("draws", "samples")
+        first = next(iter(self.drawing), "").replace("_", "-").replace("num-samples", "samples")
         name = "--sample" if self.sample else f"--{first}"
         if drawn and self.beam not in (None, 1):
             raise ConfigError(f"{name} draws by chance and --beam {self.beam} searches: two ways to choose; give one")

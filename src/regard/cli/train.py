@@ -94,7 +94,7 @@ def train(
     note_if_slow()
     if seeds is None:
         last = _train(found, given, assignments, target)
-        result: dict[str, Any] = {"folder": str(target), "step": last.step, "heldout": last.heldout}
+        result: dict[str, Any] = {"folder": str(target), "step": last.step, "validation": last.validation}
         folders = [target]
     else:
         folders = _train_seeds(found, given, assignments, target, seeds)

@@ -13,7 +13,7 @@ from regard.comparing.memory import Remembered, study
 from regard.comparing.report import length_table, memory_table, table, write_report
 from regard.printing import note
 from regard.progress import follow
-from regard.recipes.road import RUNGS
+from regard.recipes.road import SPECS
 from regard.worlds.memory import LETTERS
 
 # What --quick changes: less of everything, so that all five are done in under ten minutes on two cores.
@@ -53,7 +53,7 @@ def compare_rungs(
 
     `command` is what the report says it was made with. The report is written before the study, and again with it.
     """
-    rungs = rungs or list(RUNGS)
+    rungs = rungs or list(SPECS)
     assignments = [*(QUICK if quick else []), *assignments]
     most = QUICK_PAIRS if quick else None
     standings = climb(folder, paths, assignments, rungs=rungs, seeds=seeds, most=most, follow=follow, note=note)

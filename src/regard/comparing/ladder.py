@@ -14,14 +14,14 @@ import torch
 from torch import nn
 
 from regard.checkpoint import SETTINGS
-from regard.config import Facts, override
+from regard.config import Config, override
 from regard.data.pairs import BadLines, DataConfig, read_pairs
 from regard.errors import ConfigError
 from regard.evaluation.cost import kept_bytes
 from regard.files import read_json
 from regard.generation import Greedy
 from regard.models import build
-from regard.recipes.road import RUNGS, rung
+from regard.recipes.road import SPECS, rung
 from regard.recipes.run import Given, train_recipe
 from regard.running import load
 from regard.running.scoring import mean_of, score_folders
@@ -103,11 +103,11 @@ def climb(
 
 
 def _check_name(name: str) -> None:
-    if name not in RUNGS:
-        raise ConfigError(f"no rung is called {name!r}; there are: {', '.join(RUNGS)}")
+    if name not in SPECS:
+        raise ConfigError(f"no rung is called {name!r}; there are: {', '.join(SPECS)}")
 
 
-def _check_alike(configs: dict[str, Facts]) -> None:
+def _check_alike(configs: dict[str, Config]) -> None:
     """Rungs of different size would compare sizes; said before anything is trained."""
     with torch.device("meta"):
         sizes = {name: _parameters(build(config)) for name, config in configs.items()}
@@ -163,5 +163,5 @@ def _training_speed(run: Path) -> float:
 
 
 def _kept_bytes(model: Any) -> int:
-    ids = torch.full((PAIRS, TOKENS), model.config.symbols.end)
+    ids = torch.full((PAIRS, TOKENS), model.config.special_ids.eos_id)
     return kept_bytes(lambda: model.train()(ids, ids), model.parameters())

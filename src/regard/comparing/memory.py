@@ -13,9 +13,9 @@ from regard.generation.decode import Limits
 from regard.models import build
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.rnn_seq2seq import RNNConfig
-from regard.models.symbols import Symbols, Writer
+from regard.models.special_ids import Seq2SeqConfig, SpecialIds
 from regard.models.transformer import TransformerConfig
-from regard.recipes.road import RUNGS
+from regard.recipes.road import SPECS
 from regard.runtime import seed_everything
 from regard.training.loop import take_step
 from regard.training.optimizer import Kind, learning_rate, make_optimizers
@@ -24,24 +24,24 @@ from regard.worlds.memory import BEGIN, END, PADDING, TASKS, VOCABULARY, MemoryT
 ROWS = 48
 RATES: dict[Kind, float] = {"adamw": 5e-3, "muon": 1e-2}  # not tried out against others
 WARMUP = 30
-SYMBOLS = Symbols(padding=PADDING, begin=BEGIN, end=END)
+SYMBOLS = SpecialIds(pad_id=PADDING, bos_id=BEGIN, eos_id=END)
 
 # About 88,000 parameters each.
-SMALL: dict[str, Writer] = {
-    "rnn": RNNConfig(vocabulary=VOCABULARY, width=86, bridge="last_state", dropout=0.0, symbols=SYMBOLS),
-    "rnn-context": RNNConfig(vocabulary=VOCABULARY, width=72, bridge="fixed_context", dropout=0.0, symbols=SYMBOLS),
-    "rnn-attention": RNNConfig(vocabulary=VOCABULARY, width=68, bridge="attention", dropout=0.0, symbols=SYMBOLS),
-    "conv": ConvConfig(vocabulary=VOCABULARY, width=50, layers=3, decoder_layers=2, dropout=0.0, symbols=SYMBOLS),
+SMALL: dict[str, Seq2SeqConfig] = {
+    "rnn": RNNConfig(vocab_size=VOCABULARY, width=86, bridge="last_state", dropout=0.0, special_ids=SYMBOLS),
+    "rnn-context": RNNConfig(vocab_size=VOCABULARY, width=72, bridge="fixed_context", dropout=0.0, special_ids=SYMBOLS),
+    "rnn-attention": RNNConfig(vocab_size=VOCABULARY, width=68, bridge="attention", dropout=0.0, special_ids=SYMBOLS),
+    "conv": ConvConfig(vocab_size=VOCABULARY, width=50, layers=3, decoder_layers=2, dropout=0.0, special_ids=SYMBOLS),
     "transformer": TransformerConfig(
-        vocabulary=VOCABULARY,
+        vocab_size=VOCABULARY,
         width=64,
         heads=4,
         layers=1,
         feed_forward=128,
         dropout=0.0,
         norm="pre",
-        quiet_start=True,
-        symbols=SYMBOLS,
+        zero_init_residual=True,
+        special_ids=SYMBOLS,
     ),
 }
 
@@ -81,7 +81,7 @@ def study(rung: str, *, longest: int, steps: int, distances: Sequence[int], seed
     """Train one kind on all three tasks with up to `longest` letters, then ask it over each distance."""
     seed_everything(seed, 0)
     model = build(SMALL[rung])
-    kind = RUNGS[rung].optimizer
+    kind = SPECS[rung].optimizer
     optimizers = make_optimizers(model, kind=kind, weight_decay=0.0)
     lengths = torch.randint(1, longest + 1, (steps,), generator=torch.Generator().manual_seed(seed)).tolist()
     for step, length in enumerate(lengths, 1):

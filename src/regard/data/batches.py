@@ -47,8 +47,8 @@ class PairBatch:
     source: Tensor  # (B, S) ids and end
     target_in: Tensor  # (B, T) begin and ids: what the decoder reads
     target_out: Tensor  # (B, T) ids and end: what it should say
-    source_segments: Tensor | None  # (B, S) 0 padding, k the k-th sentence of the row; None: one sentence a row
-    target_segments: Tensor | None  # (B, T)
+    source_segment_ids: Tensor | None  # (B, S) 0 padding, k the k-th sentence of the row; None: one sentence a row
+    target_segment_ids: Tensor | None  # (B, T)
     tokens: int  # target positions that are not padding
     indices: Tensor  # (N,) the examples, row by row
 
@@ -61,28 +61,28 @@ class PairBatch:
 
 
 def bucketed(
-    source_lengths: np.ndarray, target_lengths: np.ndarray, *, budget: int, seed: int, epoch: int
+    source_lengths: np.ndarray, target_lengths: np.ndarray, *, max_tokens: int, seed: int, epoch: int
 ) -> list[np.ndarray]:
-    """The epoch's batches: every example once, like lengths together, at most `budget` positions a batch.
+    """The epoch's batches: every example once, like lengths together, at most `max_tokens` positions a batch.
 
     Positions are rows × (longest source + longest target), padding and the added begin and end included. An
     example that is longer than the budget makes a batch of its own.
     """
     source, target = np.asarray(source_lengths) + MARK, np.asarray(target_lengths) + MARK
     order = shuffled(len(source), seed, epoch, 0)
-    order = order[_sorted_in_pools(source[order], target[order], budget)]
-    cuts = _cuts(source[order].tolist(), target[order].tolist(), budget)
+    order = order[_sorted_in_pools(source[order], target[order], max_tokens)]
+    cuts = _cuts(source[order].tolist(), target[order].tolist(), max_tokens)
     batches = [order[start:stop] for start, stop in pairwise(cuts)]
     return [batches[i] for i in shuffled(len(batches), seed, epoch, 1)]
 
 
 def packed(
-    source_lengths: np.ndarray, target_lengths: np.ndarray, *, budget: int, row: int, seed: int, epoch: int
+    source_lengths: np.ndarray, target_lengths: np.ndarray, *, max_tokens: int, row: int, seed: int, epoch: int
 ) -> list[list[list[int]]]:
     """The epoch's batches, each a list of rows, each a list of examples: every example once.
 
     A row has `row` positions for its sources and as many for its targets, and a batch as many rows as the
-    `budget` of positions allows, at least one. The last batch may have fewer.
+    `max_tokens` of positions allows, at least one. The last batch may have fewer.
     """
     source, target = np.asarray(source_lengths) + MARK, np.asarray(target_lengths) + MARK
     longest = max(int(source.max(initial=0)), int(target.max(initial=0)))
@@ -90,16 +90,16 @@ def packed(
         raise ConfigError(f"row: got {row} positions, wanted at least {longest}, the longest sentence with its end")
     order = shuffled(len(source), seed, epoch, 0)
     rows = _first_fit(order.tolist(), source[order].tolist(), target[order].tolist(), row)
-    height = max(1, budget // (2 * row))
+    height = max(1, max_tokens // (2 * row))
     return [rows[start : start + height] for start in range(0, len(rows), height)]
 
 
 def shuffled(count: int, seed: int, epoch: int, stream: int) -> np.ndarray:
     """A random order of range(count), the same for ever for the same numbers."""
-    return np.argsort(draws(count, seed, epoch, stream), kind="stable")
+    return np.argsort(num_samples(count, seed, epoch, stream), kind="stable")
 
 
-def draws(count: int, *numbers: int) -> np.ndarray:
+def num_samples(count: int, *numbers: int) -> np.ndarray:
     """Random 64-bit numbers, the same for ever for the same `numbers`."""
     # Numpy keeps the raw stream of Philox from version to version, but not what `permutation` makes of it.
     return np.asarray(np.random.Philox(np.random.SeedSequence(numbers)).random_raw(count))
@@ -134,25 +134,27 @@ def endless(plan: Callable[[int], Sequence[Item]], start: Position) -> Iterator[
         epoch, index = epoch + 1, 0
 
 
-def collate_padded(pairs: Pairs, indices: np.ndarray | Sequence[int], begin: int, end: int, padding: int) -> PairBatch:
+def collate_padded(
+    pairs: Pairs, indices: np.ndarray | Sequence[int], bos_id: int, eos_id: int, pad_id: int
+) -> PairBatch:
     """One example a row, as wide as the longest needs."""
-    return _collate(pairs, np.asarray(indices), np.arange(len(indices)), None, begin, end, padding)
+    return _collate(pairs, np.asarray(indices), np.arange(len(indices)), None, bos_id, eos_id, pad_id)
 
 
 def collate_packed(
-    pairs: Pairs, rows: Sequence[Sequence[int]], begin: int, end: int, padding: int, row: int
+    pairs: Pairs, rows: Sequence[Sequence[int]], bos_id: int, eos_id: int, pad_id: int, row: int
 ) -> PairBatch:
     """Several examples a row, `row` positions wide, told apart by their segment numbers."""
     indices = np.asarray([i for examples in rows for i in examples])
     row_of = np.repeat(np.arange(len(rows)), [len(examples) for examples in rows])
-    return _collate(pairs, indices, row_of, row, begin, end, padding)
+    return _collate(pairs, indices, row_of, row, bos_id, eos_id, pad_id)
 
 
-def _sorted_in_pools(source: np.ndarray, target: np.ndarray, budget: int) -> np.ndarray:
+def _sorted_in_pools(source: np.ndarray, target: np.ndarray, max_tokens: int) -> np.ndarray:
     """Indices sorted by (target, source) length inside pools of about POOL batches."""
     if not len(source):
         return np.arange(0)
-    pool = np.arange(len(source)) // max(1, int(POOL * budget / (source + target).mean()))
+    pool = np.arange(len(source)) // max(1, int(POOL * max_tokens / (source + target).mean()))
     width = int(source.max()) + 1
     # Up in one group and down in the next: where two of them meet, the lengths meet too.
     key = target * width + np.where(target % 2, width - 1 - source, source)
@@ -160,13 +162,13 @@ def _sorted_in_pools(source: np.ndarray, target: np.ndarray, budget: int) -> np.
     return np.argsort(pool * top + np.where(pool % 2, top - 1 - key, key), kind="stable")
 
 
-def _cuts(source: list[int], target: list[int], budget: int) -> list[int]:
+def _cuts(source: list[int], target: list[int], max_tokens: int) -> list[int]:
     """Where batches begin and the last one ends, so that no padded batch is over the budget."""
     cuts, rows, longest_source, longest_target = [0], 0, 0, 0
     for place, (s, t) in enumerate(zip(source, target, strict=True)):
         rows += 1
         longest_source, longest_target = max(longest_source, s), max(longest_target, t)
-        if rows * (longest_source + longest_target) > budget and rows > 1:
+        if rows * (longest_source + longest_target) > max_tokens and rows > 1:
             cuts.append(place)
             rows, longest_source, longest_target = 1, s, t
     return [*cuts, len(source)] if source else cuts
@@ -202,23 +204,23 @@ def _collate(
     indices: np.ndarray,
     row_of: np.ndarray,
     width: int | None,
-    begin: int,
-    end: int,
-    padding: int,
+    bos_id: int,
+    eos_id: int,
+    pad_id: int,
 ) -> PairBatch:
     """Lay example indices[i] into row row_of[i]. Without a `width` there is one a row, and no segments."""
     sources, targets = zip(*(pairs[i] for i in indices.tolist()), strict=True)
     source, source_ends = _joined(sources)
     target, target_ends = _joined(targets)
     target_starts = np.concatenate(([0], target_ends[:-1]))
-    source_mask, source_segments = _places(source_ends, row_of, width)
-    target_mask, target_segments = _places(target_ends, row_of, width)
+    source_mask, source_segment_ids = _places(source_ends, row_of, width)
+    target_mask, target_segment_ids = _places(target_ends, row_of, width)
     return PairBatch(
-        source=_filled(source_mask, np.insert(source, source_ends, end), padding),
-        target_in=_filled(target_mask, np.insert(target, target_starts, begin), padding),
-        target_out=_filled(target_mask, np.insert(target, target_ends, end), padding),
-        source_segments=None if width is None else _filled(source_mask, source_segments, 0),
-        target_segments=None if width is None else _filled(target_mask, target_segments, 0),
+        source=_filled(source_mask, np.insert(source, source_ends, eos_id), pad_id),
+        target_in=_filled(target_mask, np.insert(target, target_starts, bos_id), pad_id),
+        target_out=_filled(target_mask, np.insert(target, target_ends, eos_id), pad_id),
+        source_segment_ids=None if width is None else _filled(source_mask, source_segment_ids, 0),
+        target_segment_ids=None if width is None else _filled(target_mask, target_segment_ids, 0),
         tokens=len(target) + len(indices),
         indices=torch.from_numpy(indices),
     )
@@ -238,7 +240,7 @@ def _places(ends: np.ndarray, row_of: np.ndarray, width: int | None) -> tuple[np
     return np.arange(width or filled.max()) < filled[:, None], np.repeat(number, lengths)
 
 
-def _filled(mask: np.ndarray, values: np.ndarray, padding: int) -> Tensor:
-    array = np.full(mask.shape, padding, np.int64)
+def _filled(mask: np.ndarray, values: np.ndarray, pad_id: int) -> Tensor:
+    array = np.full(mask.shape, pad_id, np.int64)
     array[mask] = values
     return torch.from_numpy(array)

@@ -13,9 +13,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from regard.config import Facts
+from regard.config import Config
 from regard.data.batches import Position, bucketed, collate_padded, endless
-from regard.data.captions import BadPicture, Captioned, read_captions, split_heldout
+from regard.data.captions import BadPicture, Captioned, read_captions, split_validation
 from regard.data.pairs import BadLines
 from regard.data.prepared import PreparedPictures
 from regard.errors import DataError
@@ -23,12 +23,12 @@ from regard.errors import DataError
 WANTED = "wanted the folder of the pictures and the file of their captions, such as photos/ captions.jsonl"
 
 
-class CaptionDataConfig(Facts):
+class CaptionDataConfig(Config):
     """How the user's pictures and captions are read, and what is asked of drawn scenes."""
 
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line: stop there, or skip it")
     longest: int = Field(60, ge=1, description="words of a caption; one with more is left out")
-    heldout: int = Field(1000, ge=1, description="pictures kept out of training; of the user's at most a tenth")
+    validation: int = Field(1000, ge=1, description="pictures kept out of training; of the user's at most a tenth")
     whole_words: int = Field(0, ge=0, description="tokens of the vocabulary that are the commonest words, uncut")
     captions: int = Field(1, ge=1, le=9, description="true captions of a drawn scene; 1: the one that says it all")
 
@@ -39,7 +39,7 @@ def captioned_split(
     """What to train on and what is kept out, of the user's folder and file; too long captions are in `report`."""
     folder, file = folder_and_file(paths)
     found = read_captions(folder, file, on_error=settings.on_error, report=report)
-    return split_heldout(_short_enough(found, settings.longest, report), settings.heldout)
+    return split_validation(_short_enough(found, settings.longest, report), settings.validation)
 
 
 def folder_and_file(paths: Sequence[Path]) -> tuple[Path, Path]:
@@ -78,16 +78,18 @@ class CaptionBatch:
 class Closing:
     """The symbols that captions are opened, closed and padded with."""
 
-    begin: int
-    end: int
-    padding: int
+    bos_id: int
+    eos_id: int
+    pad_id: int
 
     def batch(
         self, pixels: np.ndarray, captions: Sequence[np.ndarray | Sequence[int]], references: list[list[str]]
     ) -> CaptionBatch:
         """One picture and one caption a row."""
         # The target's half of a batch of pairs whose sources are empty.
-        rows = collate_padded([((), ids) for ids in captions], range(len(captions)), self.begin, self.end, self.padding)
+        rows = collate_padded(
+            [((), ids) for ids in captions], range(len(captions)), self.bos_id, self.eos_id, self.pad_id
+        )
         return CaptionBatch(torch.tensor(pixels), rows.target_in, rows.target_out, references, rows.tokens)
 
 
@@ -119,28 +121,30 @@ class CaptionedPart:
 class CaptionedPictures:
     """The user's pictures to train on and those kept out. `cells` is how many positions a picture counts for."""
 
-    def __init__(self, training: CaptionedPart, heldout: CaptionedPart, closing: Closing, cells: int) -> None:
-        self.training, self.heldout, self.closing, self.cells = training, heldout, closing, cells
+    def __init__(self, training: CaptionedPart, validation: CaptionedPart, closing: Closing, cells: int) -> None:
+        self.training, self.validation, self.closing, self.cells = training, validation, closing, cells
 
-    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, CaptionBatch]]:
+    def training_batches(
+        self, *, max_tokens: int, seed: int, start: Position
+    ) -> Iterator[tuple[Position, CaptionBatch]]:
         """Every caption once an epoch, with its picture; the order is a pure function of (seed, epoch, index)."""
-        for position, indices in endless(lambda epoch: self._plan(budget, seed, epoch), start):
+        for position, indices in endless(lambda epoch: self._plan(max_tokens, seed, epoch), start):
             yield position, self._batch(self.training, indices)
 
-    def batches_an_epoch(self, *, budget: int, seed: int) -> int:
-        return len(self._plan(budget, seed, 0))
+    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int:
+        return len(self._plan(max_tokens, seed, 0))
 
-    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[CaptionBatch]:
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[CaptionBatch]:
         """The pictures kept out, or the first `most`, each once with its first caption."""
-        first = self.heldout.first[:most]
-        for indices in self._bucketed(self.heldout.lengths[first], budget, 0, 0):
-            yield self._batch(self.heldout, first[indices])
+        first = self.validation.first[:most]
+        for indices in self._bucketed(self.validation.lengths[first], max_tokens, 0, 0):
+            yield self._batch(self.validation, first[indices])
 
-    def _plan(self, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
-        return self._bucketed(self.training.lengths, budget, seed, epoch)
+    def _plan(self, max_tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
+        return self._bucketed(self.training.lengths, max_tokens, seed, epoch)
 
-    def _bucketed(self, lengths: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
-        return bucketed(np.full_like(lengths, self.cells), lengths, budget=budget, seed=seed, epoch=epoch)
+    def _bucketed(self, lengths: np.ndarray, max_tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
+        return bucketed(np.full_like(lengths, self.cells), lengths, max_tokens=max_tokens, seed=seed, epoch=epoch)
 
     def _batch(self, part: CaptionedPart, indices: np.ndarray) -> CaptionBatch:
         rows = part.row_of[indices]

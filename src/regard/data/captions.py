@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Literal
 
 from regard.data.lines import DAMAGES, LIMIT, check_file, damaged, ending, open_packed, read_lines
-from regard.data.pairs import CONTROL, BadLine, BadLines, heldout_share, is_heldout
+from regard.data.pairs import CONTROL, BadLine, BadLines, is_validation, validation_share
 from regard.errors import DataError
 
 WANTED = "wanted .jsonl, .json (COCO), .tsv, .csv or .txt (each may be .gz or .zst)"
@@ -79,15 +79,15 @@ def read_captions(folder: Path, file: Path, *, on_error: Literal["stop", "skip"]
     return [Captioned(folder / name, tuple(captions), name) for name, captions in found.items()]
 
 
-def split_heldout(captioned: Sequence[Captioned], heldout: int) -> tuple[list[Captioned], list[Captioned]]:
-    """What to train on, and about `heldout` pictures kept out, at most a tenth but never none.
+def split_validation(captioned: Sequence[Captioned], validation: int) -> tuple[list[Captioned], list[Captioned]]:
+    """What to train on, and about `validation` pictures kept out, at most a tenth but never none.
 
     A hash of a picture's name decides, so all captions of a picture are on one side.
     """
-    share = heldout_share(len(captioned), heldout)
-    while not (kept_out := [one for one in captioned if is_heldout(one.name, share)]) and 0 < share < 1:
+    share = validation_share(len(captioned), validation)
+    while not (kept_out := [one for one in captioned if is_validation(one.name, share)]) and 0 < share < 1:
         share *= 1.05  # in small steps, so that of few pictures one is kept out and not all
-    training = [one for one in captioned if not is_heldout(one.name, share)]
+    training = [one for one in captioned if not is_validation(one.name, share)]
     if not training or not kept_out:
         raise DataError(f"{len(captioned)} pictures are too few to train on some and keep some out; give more")
     return training, kept_out

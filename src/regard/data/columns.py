@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from regard.config import Facts
+from regard.config import Config
 from regard.data.lines import ending
 from regard.data.tables import column_names
 from regard.errors import DataError
@@ -30,7 +30,7 @@ NOTHING = "-"
 SAY = "data.text=… data.second=… data.label=… name them"
 
 
-class Columns(Facts):
+class Columns(Config):
     """Where the texts and the label stand: by name, or by number in a file without a header."""
 
     text: str | None = Field(None, description="column of the text: its name, or its number in a file without header")

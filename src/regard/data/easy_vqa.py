@@ -38,7 +38,7 @@ class AskedPictures:
     """Questions to learn from and questions to be measured on."""
 
     training: list[Asked]
-    heldout: list[Asked]
+    validation: list[Asked]
     answers: tuple[str, ...]
 
 

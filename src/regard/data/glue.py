@@ -33,8 +33,8 @@ class Unlabeled:
 class GlueTask:
     """One of the tasks. Columns are names, or numbers from 1 without a header; without `labels` it is a score 0 to 5.
 
-    Where a task is published in several layouts, `training` and each of `heldout` have one file name for each, in one
-    order: files of two layouts are never mixed, since MRPC's dev.tsv is cut out of msr_paraphrase_train.txt.
+    Where a task is published in several layouts, `training` and each of `validation` have one file name a layout, in
+    one order: files of two layouts are never mixed, since MRPC's dev.tsv is cut out of msr_paraphrase_train.txt.
     The second of two labels is the positive one, whose F1 counts.
     """
 
@@ -45,14 +45,14 @@ class GlueTask:
     labels: tuple[str, ...] | None
     metrics: tuple[str, ...]
     training: tuple[str, ...] = ("train.tsv",)
-    heldout: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"dev": ("dev.tsv",)})
+    validation: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"dev": ("dev.tsv",)})
     unlabeled: Mapping[str, Unlabeled] = field(default_factory=dict)
     header: bool = True
     undecided: str | None = None  # the label of rows on which the annotators did not agree; they are left out
 
     @property
     def parts(self) -> list[str]:
-        return [*([TRAINING] if self.training else []), *self.heldout, *self.unlabeled]
+        return [*([TRAINING] if self.training else []), *self.validation, *self.unlabeled]
 
 
 def _test(text: str, second: str | None = None) -> dict[str, Unlabeled]:
@@ -87,7 +87,7 @@ GLUE: dict[str, GlueTask] = {
         labels=("0", "1"),
         metrics=("f1", "accuracy"),
         training=("train.tsv", "msr_paraphrase_train.txt"),
-        heldout={"dev": ("dev.tsv", "msr_paraphrase_test.txt")},
+        validation={"dev": ("dev.tsv", "msr_paraphrase_test.txt")},
         unlabeled=_test("#1 String", "#2 String"),
     ),
     "stsb": GlueTask(
@@ -115,7 +115,7 @@ GLUE: dict[str, GlueTask] = {
         label="gold_label",
         labels=ENTAILMENT,
         metrics=("accuracy",),
-        heldout={"matched": ("dev_matched.tsv",), "mismatched": ("dev_mismatched.tsv",)},
+        validation={"matched": ("dev_matched.tsv",), "mismatched": ("dev_mismatched.tsv",)},
         unlabeled={
             "test_matched": Unlabeled(("test_matched.tsv",), "sentence1", "sentence2"),
             "test_mismatched": Unlabeled(("test_mismatched.tsv",), "sentence1", "sentence2"),
@@ -157,7 +157,7 @@ GLUE: dict[str, GlueTask] = {
         labels=ENTAILMENT,
         metrics=("matthews",),
         training=(),
-        heldout={"dev": ("diagnostic-full.tsv",)},
+        validation={"dev": ("diagnostic-full.tsv",)},
         unlabeled={"test": Unlabeled(("diagnostic.tsv", "AX.tsv"), "sentence1", "sentence2")},
     ),
 }
@@ -176,7 +176,7 @@ def task_of(folder: Path, name: str | None = None) -> GlueTask:
 
 
 def read_glue(folder: Path, task: GlueTask, part: str, *, on_error: OnError, report: BadLines) -> Iterator[Labeled]:
-    """The rows of a part: "training", one of `task.heldout` or one of `task.unlabeled`.
+    """The rows of a part: "training", one of `task.validation` or one of `task.unlabeled`.
 
     DataError: a folder, file or column that is missing, at once; a bad row (a label the task does not have is one),
     unless `on_error` is "skip". Rows with the label `task.undecided` are left out, and counted in the report.
@@ -198,7 +198,7 @@ def read_glue(folder: Path, task: GlueTask, part: str, *, on_error: OnError, rep
 
 def _file(folder: Path, task: GlueTask, part: str) -> Path:
     """The file of the first layout of which there is a file in the folder."""
-    parts = {TRAINING: task.training, **task.heldout} if task.training else dict(task.heldout)
+    parts = {TRAINING: task.training, **task.validation} if task.training else dict(task.validation)
     _check_folder(folder)
     for layout, name in enumerate(parts[part]):
         if any((folder / files[layout]).is_file() for files in parts.values()):

@@ -17,8 +17,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from regard.config import Facts
-from regard.data.batches import IGNORED, MARK, Position, bucketed, draws, endless
+from regard.config import Config
+from regard.data.batches import IGNORED, MARK, Position, bucketed, endless, num_samples
 from regard.data.masking import MaskingConfig, PieceTable, mask_row
 from regard.data.regions import UNKNOWN, Regions
 from regard.errors import DataError
@@ -31,7 +31,7 @@ HIDDEN, TRUE, FAR, NEAR = 0, 1, 2, 3
 Pieces = Sequence[int]
 
 
-class PairingConfig(Facts):
+class PairingConfig(Config):
     """What is hidden, and which texts are false."""
 
     masking: MaskingConfig = MaskingConfig()
@@ -47,7 +47,7 @@ class ImageTextBatch:
     """Texts beside pictures as tensors. B pairs, T positions, R regions; M words and G regions are asked for."""
 
     ids: Tensor  # (B, T) what the model reads
-    segments: Tensor  # (B, T) zeros
+    segment_ids: Tensor  # (B, T) zeros
     regions: Tensor  # (B, R, F) what it sees
     boxes: Tensor  # (B, R, 5); all zeros: padding
     places: Tensor  # (M,) where the words that are asked for stand: row · T + position
@@ -98,7 +98,7 @@ class PicturesWithTexts:
 
     def pairs(self, config: PairingConfig, numbers: tuple[int, ...]) -> list[Paired]:
         """A text for every picture, drawn by the numbers."""
-        chance = draws(6 * len(self), *numbers).reshape(6, -1)
+        chance = num_samples(6 * len(self), *numbers).reshape(6, -1)
         judged, false, near, first = ((chance[row] >> np.uint64(11)) * 2.0**-53 for row in range(4))
         found = []
         for picture, (which, shift) in enumerate(zip(chance[4].tolist(), chance[5].tolist(), strict=True)):
@@ -139,47 +139,52 @@ class ImageTextData:
     """Pictures with texts to train on, and others kept out."""
 
     training: PicturesWithTexts
-    heldout: PicturesWithTexts
+    validation: PicturesWithTexts
     table: PieceTable
     config: PairingConfig
     context: int
 
-    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, ImageTextBatch]]:
-        """Batches without end, at most `budget` words and regions each; each with the position behind it."""
+    def training_batches(
+        self, *, max_tokens: int, seed: int, start: Position
+    ) -> Iterator[tuple[Position, ImageTextBatch]]:
+        """Batches without end, at most `max_tokens` words and regions each; each with the position behind it."""
 
         def plan(epoch: int) -> list[tuple[int, list[Paired]]]:
             pairs = self.training.pairs(self.config, (seed, epoch, TEXTS))
             return [
-                (epoch, [pairs[i] for i in some]) for some in self._batches(self.training, pairs, budget, seed, epoch)
+                (epoch, [pairs[i] for i in some])
+                for some in self._batches(self.training, pairs, max_tokens, seed, epoch)
             ]
 
         for position, (epoch, pairs) in endless(plan, start):
             yield position, self._collate(self.training, pairs, (seed, epoch, MASKS), (seed, epoch, REGIONS))
 
-    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[ImageTextBatch]:
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[ImageTextBatch]:
         """The held-out pictures once, always with the same texts and masks; of `most` only the first so many."""
-        pairs = self._heldout_pairs[:most]
-        for some in self._batches(self.heldout, pairs, budget, 0, 0):
-            yield self._collate(self.heldout, [pairs[i] for i in some], (0, 0, HELDOUT_MASKS), (0, 0, HELDOUT_REGIONS))
+        pairs = self._validation_pairs[:most]
+        for some in self._batches(self.validation, pairs, max_tokens, 0, 0):
+            yield self._collate(
+                self.validation, [pairs[i] for i in some], (0, 0, HELDOUT_MASKS), (0, 0, HELDOUT_REGIONS)
+            )
 
     @cached_property
-    def _heldout_pairs(self) -> list[Paired]:
-        return self.heldout.pairs(self.config, (0, 0, HELDOUT_TEXTS))
+    def _validation_pairs(self) -> list[Paired]:
+        return self.validation.pairs(self.config, (0, 0, HELDOUT_TEXTS))
 
     def _batches(
-        self, data: PicturesWithTexts, pairs: Sequence[Paired], budget: int, seed: int, epoch: int
+        self, data: PicturesWithTexts, pairs: Sequence[Paired], max_tokens: int, seed: int, epoch: int
     ) -> list[np.ndarray]:
         words = np.array([min(2 + len(pair.text), self.context) for pair in pairs])
         regions = data.regions.counts[[pair.picture for pair in pairs]]
-        return bucketed(words - MARK, regions - MARK, budget=budget, seed=seed, epoch=epoch)
+        return bucketed(words - MARK, regions - MARK, max_tokens=max_tokens, seed=seed, epoch=epoch)
 
     def _collate(
         self, data: PicturesWithTexts, pairs: Sequence[Paired], words: tuple[int, ...], regions: tuple[int, ...]
     ) -> ImageTextBatch:
         texts = [
-            np.array([self.table.begin, *pair.text[: self.context - 2], self.table.end], np.int64) for pair in pairs
+            np.array([self.table.bos_id, *pair.text[: self.context - 2], self.table.eos_id], np.int64) for pair in pairs
         ]
-        ids = np.full((len(pairs), max(map(len, texts))), self.table.padding, np.int64)
+        ids = np.full((len(pairs), max(map(len, texts))), self.table.pad_id, np.int64)
         targets = np.full_like(ids, IGNORED)
         for row, (pair, text) in enumerate(zip(pairs, texts, strict=True)):
             ids[row, : len(text)] = text
@@ -195,7 +200,7 @@ class ImageTextData:
         region_places = asked.flatten().nonzero()[:, 0]
         return ImageTextBatch(
             ids=torch.from_numpy(ids),
-            segments=torch.zeros(ids.shape, dtype=torch.long),
+            segment_ids=torch.zeros(ids.shape, dtype=torch.long),
             regions=shown.features.masked_fill(blank[:, :, None], 0.0),
             boxes=shown.boxes,
             places=torch.from_numpy(places),
@@ -209,7 +214,7 @@ class ImageTextData:
     def _hidden(self, pairs: Sequence[Paired], boxes: Tensor, numbers: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """Which regions (B, R) are asked for, and which show nothing: most of those, and any whole picture of one."""
         most = boxes.shape[1]
-        chance = np.stack([draws(2 * most, *numbers, pair.picture).reshape(2, -1) for pair in pairs])
+        chance = np.stack([num_samples(2 * most, *numbers, pair.picture).reshape(2, -1) for pair in pairs])
         share = torch.from_numpy((chance >> np.uint64(11)) * 2.0**-53)  # (B, 2, R)
         asked = (share[:, 0] < self.config.regions) & boxes.any(-1)
         asked &= torch.tensor([pair.kind == HIDDEN for pair in pairs])[:, None]

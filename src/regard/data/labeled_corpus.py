@@ -10,11 +10,11 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from regard.config import Facts, whole_path
+from regard.config import Config, whole_path
 from regard.data.columns import Columns, choose_columns
 from regard.data.glue import TRAINING, GlueTask, read_glue, task_of
 from regard.data.labeled import Labeled, read_labeled
-from regard.data.pairs import BadLines, is_heldout
+from regard.data.pairs import BadLines, is_validation
 from regard.errors import DataError
 
 MANY = 50  # labels from which on it is asked whether they are labels at all
@@ -25,7 +25,7 @@ class LabeledDataConfig(Columns):
     """How labeled texts are read and split."""
 
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad row: stop there, or skip it")
-    heldout: float = Field(0.1, gt=0, lt=1, description="share of the rows kept out of training")
+    validation: float = Field(0.1, gt=0, lt=1, description="share of the rows kept out of training")
     dev: Path | None = Field(None, description="a file to measure on, instead of rows kept out")
     kind: Literal["auto", "classes", "score"] = Field("auto", description="what the label is; auto: as it looks")
     longest: int | None = Field(None, ge=8, description="pieces of a row at most; none: as many as the model reads")
@@ -34,7 +34,7 @@ class LabeledDataConfig(Columns):
     _whole_path = field_validator("dev")(whole_path)
 
 
-class GlueDataConfig(Facts):
+class GlueDataConfig(Config):
     """How a folder of GLUE is read."""
 
     task: str | None = Field(None, description="which one it is; none: as the folder is called")
@@ -52,12 +52,12 @@ class LabeledCorpus:
     def __init__(
         self,
         training: Sequence[Labeled],
-        heldout: Mapping[str, Sequence[Labeled]],
+        validation: Mapping[str, Sequence[Labeled]],
         labels: tuple[str, ...],
         metrics: tuple[str, ...],
         notes: Sequence[str] = (),
     ) -> None:
-        self.training, self.heldout = training, heldout
+        self.training, self.validation = training, validation
         self.labels, self.metrics = labels, metrics
         self.notes = list(notes)
 
@@ -68,37 +68,37 @@ def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorp
     columns = Columns(text=config.text, second=config.second, label=config.label)
     rows = list(read_labeled(paths, columns=columns, on_error=config.on_error, report=bad))
     if config.dev is None:
-        kept = [is_heldout(f"{row.text}\t{row.second or ''}", config.heldout) for row in rows]
-        heldout = [row for row, out in zip(rows, kept, strict=True) if out]
+        kept = [is_validation(f"{row.text}\t{row.second or ''}", config.validation) for row in rows]
+        validation = [row for row, out in zip(rows, kept, strict=True) if out]
         training = [row for row, out in zip(rows, kept, strict=True) if not out]
-        if not training or not heldout:
+        if not training or not validation:
             raise DataError(
-                f"{len(training)} rows to train on and {len(heldout)} held out: too few; "
-                "give more rows, a larger data.heldout, or data.dev=FILE to measure on"
+                f"{len(training)} rows to train on and {len(validation)} held out: too few; "
+                "give more rows, a larger data.validation, or data.dev=FILE to measure on"
             )
     else:
         training = rows
-        heldout = list(read_labeled([config.dev], columns=columns, on_error=config.on_error, report=bad))
-        _check_alike(training, heldout, config.dev)
+        validation = list(read_labeled([config.dev], columns=columns, on_error=config.on_error, report=bad))
+        _check_alike(training, validation, config.dev)
     where = "what is held out"
     chosen = [choose_columns(path, columns).note() for path in [*paths, *([config.dev] if config.dev else [])]]
     notes = [*dict.fromkeys(chosen), *bad.summary()]
     if _is_score(rows, config.kind):
-        check_scores(heldout, where)
+        check_scores(validation, where)
         notes.append("the labels are numbers: it learns a score; data.kind=classes makes classes of them")
-        return LabeledCorpus(training, {"heldout": heldout}, (), metrics_of(()), notes)
+        return LabeledCorpus(training, {"validation": validation}, (), metrics_of(()), notes)
     labels = labels_of(rows)
     if config.kind == "auto" and len(labels) > 2 and all(map(_is_number, labels)):
         notes.append("the labels are numbers, learned as classes; data.kind=score learns them as a score")
-    check_labels(heldout, labels, where)
+    check_labels(validation, labels, where)
     notes += unlearned(labels, {row.label or "" for row in training})
-    if len({row.label for row in heldout}) == 1:
-        wanted = "more rows, a larger data.heldout, or data.dev=FILE to measure on"
+    if len({row.label for row in validation}) == 1:
+        wanted = "more rows, a larger data.validation, or data.dev=FILE to measure on"
         notes.append(
-            f"{config.dev or where} has {heldout[0].label!r} alone ({len(heldout):,} rows), so its scores say little; "
-            f"give {'it rows of other labels' if config.dev else wanted}"
+            f"{config.dev or where} has {validation[0].label!r} alone ({len(validation):,} rows): its scores say "
+            f"little; give {'it rows of other labels' if config.dev else wanted}"
         )
-    return LabeledCorpus(training, {"heldout": heldout}, labels, metrics_of(labels), notes)
+    return LabeledCorpus(training, {"validation": validation}, labels, metrics_of(labels), notes)
 
 
 def metrics_of(labels: Sequence[str]) -> tuple[str, ...]:
@@ -115,15 +115,15 @@ def read_glue_corpus(folder: Path, config: GlueDataConfig) -> LabeledCorpus:
         raise DataError(f"{task.name} has nothing to train on; train on MNLI, then: regard evaluate MODEL {folder}")
     bad = BadLines()
     training = list(read_glue(folder, task, TRAINING, on_error=config.on_error, report=bad))
-    heldout = read_glue_heldout(folder, task, config.on_error, bad)
-    return LabeledCorpus(training, heldout, task.labels or (), task.metrics, [task.name, *bad.summary()])
+    validation = read_glue_validation(folder, task, config.on_error, bad)
+    return LabeledCorpus(training, validation, task.labels or (), task.metrics, [task.name, *bad.summary()])
 
 
-def read_glue_heldout(
+def read_glue_validation(
     folder: Path, task: GlueTask, on_error: Literal["stop", "skip"], bad: BadLines
 ) -> dict[str, list[Labeled]]:
     """The parts of a GLUE folder that are measured on."""
-    return {part: list(read_glue(folder, task, part, on_error=on_error, report=bad)) for part in task.heldout}
+    return {part: list(read_glue(folder, task, part, on_error=on_error, report=bad)) for part in task.validation}
 
 
 def labels_of(rows: Iterable[Labeled]) -> tuple[str, ...]:
@@ -165,9 +165,9 @@ def unlearned(labels: Sequence[str], learned: Collection[str]) -> list[str]:
     return [f"nothing to train on for {', '.join(without[:10])}: all of it is held out"] if without else []
 
 
-def _check_alike(training: Sequence[Labeled], heldout: Sequence[Labeled], dev: Path) -> None:
+def _check_alike(training: Sequence[Labeled], validation: Sequence[Labeled], dev: Path) -> None:
     pairs = training[0].second is not None
-    if pairs != (heldout[0].second is not None):
+    if pairs != (validation[0].second is not None):
         kinds = ("pairs", "single texts") if pairs else ("single texts", "pairs")
         raise DataError(f"{dev} has {kinds[1]}, but what is trained on has {kinds[0]}; wanted one kind (data.second=…)")
 

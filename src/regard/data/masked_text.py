@@ -32,7 +32,7 @@ class MaskedBatch:
     """Rows of masked text as tensors. B rows, T positions, M pieces that are asked for."""
 
     ids: Tensor  # (B, T) what the model reads
-    segments: Tensor  # (B, T) 0 the first segment, and padding; 1 the second
+    segment_ids: Tensor  # (B, T) 0 the first segment, and padding; 1 the second
     places: Tensor  # (M,) where the pieces that are asked for stand: row · T + position
     targets: Tensor  # (M,) what they are
     next: Tensor | None  # (B,) 0 the second segment truly follows, 1 it is from elsewhere: as Hugging Face numbers them
@@ -67,14 +67,14 @@ class Corpus(Protocol):
 
     def training(self) -> Iterator[Piece]: ...
 
-    def heldout(self) -> Iterator[Piece]: ...
+    def validation(self) -> Iterator[Piece]: ...
 
 
-def tokenized(corpus: Corpus, part: Literal["training", "heldout"], tokenizer: Pieces) -> TokenizedDocuments:
+def tokenized(corpus: Corpus, part: Literal["training", "validation"], tokenizer: Pieces) -> TokenizedDocuments:
     """The sentences of a part of the corpus, from the cache or into it."""
     settings = {"what": WHAT, "part": part, **corpus.settings}
     key = content_key(corpus.files, tokenizer.to_json().encode(), settings)
-    pieces = corpus.training if part == "training" else corpus.heldout
+    pieces = corpus.training if part == "training" else corpus.validation
 
     def build(folder: Path) -> TokenizedDocuments:
         return TokenizedDocuments.build(pieces(), tokenizer.pieces_of_all, folder, size=tokenizer.size)
@@ -91,7 +91,7 @@ class MaskedText:
     """
 
     training: TokenizedDocuments
-    heldout: TokenizedDocuments
+    validation: TokenizedDocuments
     context: int
     table: PieceTable
     masking: MaskingConfig
@@ -104,10 +104,14 @@ class MaskedText:
                 f"a context of {self.context}; wanted at least {SHORTEST}, for the symbols and some words"
             )
         _check(self.training, "to train on", "give more text", self.next_sentence)
-        _check(self.heldout, "kept out of training", "give more text or a larger data.heldout", self.next_sentence)
+        _check(
+            self.validation, "kept out of training", "give more text or a larger data.validation", self.next_sentence
+        )
 
-    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, MaskedBatch]]:
-        """Batches without end, at most `budget` positions each; each with the position behind it.
+    def training_batches(
+        self, *, max_tokens: int, seed: int, start: Position
+    ) -> Iterator[tuple[Position, MaskedBatch]]:
+        """Batches without end, at most `max_tokens` positions each; each with the position behind it.
 
         An epoch is a part of a corpus that is too large to be planned at once; all parts have their turn in each round.
         """
@@ -116,23 +120,23 @@ class MaskedText:
         def plan(epoch: int) -> list[tuple[int, np.ndarray, np.ndarray]]:
             turn = shuffled(len(some), seed, epoch // len(some), ORDER)[epoch % len(some)]
             rows = self._rows(self.training, some[turn], (seed, epoch, ROWS))
-            return [(epoch, rows[indices], indices) for indices in self._batches(rows, budget, seed, epoch)]
+            return [(epoch, rows[indices], indices) for indices in self._batches(rows, max_tokens, seed, epoch)]
 
         for position, (epoch, rows, indices) in endless(plan, start):
             yield position, self._collate(self.training, rows, [(seed, epoch, MASKS, i) for i in indices.tolist()])
 
-    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[MaskedBatch]:
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[MaskedBatch]:
         """The held-out rows that are looked at, once, always with the same masks; of `most` only the first so many."""
-        rows = self.heldout_rows[:most]
-        for indices in self._batches(rows, budget, 0, 0):
-            yield self._collate(self.heldout, rows[indices], [(0, 0, HELDOUT_MASKS, i) for i in indices.tolist()])
+        rows = self.validation_rows[:most]
+        for indices in self._batches(rows, max_tokens, 0, 0):
+            yield self._collate(self.validation, rows[indices], [(0, 0, HELDOUT_MASKS, i) for i in indices.tolist()])
 
     @cached_property
-    def heldout_rows(self) -> np.ndarray:
+    def validation_rows(self) -> np.ndarray:
         """All that are looked at."""
         found, seen = [], 0
-        for number, part in enumerate(parts(self.heldout)):
-            rows = self._rows(self.heldout, part, (0, number, HELDOUT_ROWS))
+        for number, part in enumerate(parts(self.validation)):
+            rows = self._rows(self.validation, part, (0, number, HELDOUT_ROWS))
             ends = seen + np.cumsum(row_lengths(rows, self.next_sentence))
             if self.evaluated is not None:
                 rows = rows[: 1 + np.searchsorted(ends, self.evaluated)]
@@ -146,24 +150,28 @@ class MaskedText:
         make = pair_rows if self.next_sentence else text_rows
         return make(documents, some, self.context, numbers)
 
-    def _batches(self, rows: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
+    def _batches(self, rows: np.ndarray, max_tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
         # Rows have one side here; what is counted for the other, and for the marks of both, is taken off.
         lengths = row_lengths(rows, self.next_sentence) - 2 * MARK
-        return bucketed(lengths, np.zeros_like(lengths), budget=budget, seed=seed, epoch=epoch)
+        return bucketed(lengths, np.zeros_like(lengths), max_tokens=max_tokens, seed=seed, epoch=epoch)
 
     def _collate(self, documents: TokenizedDocuments, rows: np.ndarray, numbers: list[tuple[int, ...]]) -> MaskedBatch:
         """The rows as tensors, each masked by its numbers."""
         lengths = row_lengths(rows, self.next_sentence)
         shape = len(rows), int(lengths.max())
-        ids, targets, segments = np.full(shape, self.table.padding), np.full(shape, IGNORED), np.zeros(shape, np.int64)
+        ids, targets, segment_ids = (
+            np.full(shape, self.table.pad_id),
+            np.full(shape, IGNORED),
+            np.zeros(shape, np.int64),
+        )
         for place, (row, length) in enumerate(zip(rows.tolist(), lengths.tolist(), strict=True)):
             found = self._masked(documents, row, numbers[place])
             ids[place, :length], targets[place, :length] = found.ids, found.targets
-            segments[place, row[1] - row[0] + 2 : length] = 1  # behind the first segment, its begin and its end
+            segment_ids[place, row[1] - row[0] + 2 : length] = 1  # behind the first segment, its begin and its end
         places = np.flatnonzero(targets != IGNORED)
         return MaskedBatch(
             ids=torch.from_numpy(ids),
-            segments=torch.from_numpy(segments),
+            segment_ids=torch.from_numpy(segment_ids),
             places=torch.from_numpy(places),
             targets=torch.from_numpy(targets.ravel()[places]),
             next=torch.from_numpy(rows[:, 4].copy()) if self.next_sentence else None,
@@ -172,7 +180,7 @@ class MaskedText:
 
     def _masked(self, documents: TokenizedDocuments, row: list[int], numbers: tuple[int, ...]) -> Masked:
         start, stop, begin, end, _ = row
-        opened, closed = np.array([self.table.begin]), np.array([self.table.end])
+        opened, closed = np.array([self.table.bos_id]), np.array([self.table.eos_id])
         second = [documents.ids[begin:end], closed] if self.next_sentence else []
         ids = np.concatenate([opened, documents.ids[start:stop], closed, *second]).astype(np.int64)
         return mask_row(ids, self.table.words(ids), self.masking, self.table, numbers)

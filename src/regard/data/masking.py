@@ -11,14 +11,14 @@ from typing import Protocol, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from regard.config import Facts
-from regard.data.batches import IGNORED, draws
+from regard.config import Config
+from regard.data.batches import IGNORED, num_samples
 from regard.errors import ConfigError
 
 NO_WORD = -1  # the word of a symbol
 
 
-class MaskingConfig(Facts):
+class MaskingConfig(Config):
     """How much is asked for, and what stands in its place."""
 
     share: float = Field(0.15, gt=0, le=1, description="of the pieces that are asked for")
@@ -38,14 +38,14 @@ class MaskingConfig(Facts):
         return self
 
 
-class Symbols(Protocol):
+class SpecialIds(Protocol):
     """What a tokenizer knows of its ids."""
 
-    padding: int
-    begin: int
-    end: int
-    unknown: int
-    mask: int | None
+    pad_id: int
+    bos_id: int
+    eos_id: int
+    unk_id: int
+    mask_id: int | None
 
     @property
     def going_on(self) -> Sequence[bool]: ...
@@ -55,38 +55,38 @@ class Symbols(Protocol):
 class PieceTable:
     """What is known of a vocabulary's ids: the symbols, and which pieces go on inside a word."""
 
-    padding: int
-    begin: int
-    end: int
-    mask: int
-    unknown: int
+    pad_id: int
+    bos_id: int
+    eos_id: int
+    mask_id: int
+    unk_id: int
     going_on: np.ndarray  # (V,) bool
     drawn: np.ndarray = field(init=False, repr=False)  # the ids that may stand in for another: all but the symbols
 
     def __post_init__(self) -> None:
-        drawn = np.setdiff1d(np.arange(len(self.going_on)), self.symbols)
+        drawn = np.setdiff1d(np.arange(len(self.going_on)), self.special_ids)
         object.__setattr__(self, "drawn", drawn)
 
     @classmethod
-    def of(cls, tokenizer: Symbols) -> "PieceTable":
-        if tokenizer.mask is None:
+    def of(cls, tokenizer: SpecialIds) -> "PieceTable":
+        if tokenizer.mask_id is None:
             raise ConfigError("the tokenizer has no mask symbol, so nothing can be hidden; use one with [MASK]")
         return cls(
-            padding=tokenizer.padding,
-            begin=tokenizer.begin,
-            end=tokenizer.end,
-            mask=tokenizer.mask,
-            unknown=tokenizer.unknown,
+            pad_id=tokenizer.pad_id,
+            bos_id=tokenizer.bos_id,
+            eos_id=tokenizer.eos_id,
+            mask_id=tokenizer.mask_id,
+            unk_id=tokenizer.unk_id,
             going_on=np.array(tokenizer.going_on, bool),
         )
 
     @property
-    def symbols(self) -> list[int]:
-        return [self.padding, self.begin, self.end, self.mask, self.unknown]
+    def special_ids(self) -> list[int]:
+        return [self.pad_id, self.bos_id, self.eos_id, self.mask_id, self.unk_id]
 
     def words(self, ids: np.ndarray) -> np.ndarray:
         """The number of each piece's word in a row of ids; NO_WORD for what may not be asked for."""
-        fixed = (ids == self.padding) | (ids == self.begin) | (ids == self.end) | (ids == self.mask)
+        fixed = (ids == self.pad_id) | (ids == self.bos_id) | (ids == self.eos_id) | (ids == self.mask_id)
         # A piece that goes on behind a symbol has no word before it: it is one itself.
         begins = ~self.going_on[ids] | np.concatenate(([True], fixed[:-1]))
         return np.where(fixed, NO_WORD, np.cumsum(begins) - 1)
@@ -108,11 +108,11 @@ def mask_row(
     The same `numbers`, the same mask. Each piece, or each word, is chosen on its own; of a row with words at least one.
     """
     ids = np.asarray(ids, np.int64)
-    chance = draws(3 * len(ids), *numbers).reshape(3, -1)
+    chance = num_samples(3 * len(ids), *numbers).reshape(3, -1)
     chosen = _chosen(_share(chance[0]), np.asarray(words), config)
     kind = _share(chance[1])
     other = table.drawn[(chance[2] % np.uint64(len(table.drawn))).astype(np.int64)]
-    shown = np.where(kind < config.masked, table.mask, np.where(kind < config.masked + config.replaced, other, ids))
+    shown = np.where(kind < config.masked, table.mask_id, np.where(kind < config.masked + config.replaced, other, ids))
     return Masked(np.where(chosen, shown, ids), np.where(chosen, ids, IGNORED))
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from regard.config import Facts
+from regard.config import Config
 from regard.data.lines import LIMIT, ending, read_lines
 from regard.errors import DataError
 
@@ -22,7 +22,7 @@ LETTERS = 20  # of a very long word; bounds a sentence in a script without space
 CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-class DataConfig(Facts):
+class DataConfig(Config):
     """How the user's sentence pairs are read."""
 
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line: stop there, or skip it")
@@ -31,7 +31,7 @@ class DataConfig(Facts):
         ge=1,
         description=f"words a side; a line with more, or {LETTERS} times as many characters, is bad",
     )
-    heldout: int = Field(2000, ge=1, description="pairs kept out of training, at most a tenth of all")
+    validation: int = Field(2000, ge=1, description="pairs kept out of training, at most a tenth of all")
     whole_words: int = Field(0, ge=0, description="tokens of the vocabulary that are the text's commonest words, uncut")
     sentences: int = Field(150_000, ge=1, description="pairs the built-in world makes when no files are given")
     joined: int = Field(1, ge=1, le=8, description="sentences of the built-in world in one pair, at most")
@@ -98,7 +98,7 @@ def read_pairs(
     return _good_pairs(paths, rows, split, on_error == "skip", report, longest)
 
 
-def is_heldout(source: str, share: float) -> bool:
+def is_validation(source: str, share: float) -> bool:
     """Whether a pair with this source sentence is kept out of training, for this share of all sentences.
 
     It depends on the sentence alone, without its case and spacing: no source is ever on both sides.
@@ -108,9 +108,9 @@ def is_heldout(source: str, share: float) -> bool:
     return int.from_bytes(digest, "big") < share * 2**64
 
 
-def heldout_share(pairs: int, heldout: int) -> float:
-    """The share with which `is_heldout` keeps about `heldout` of so many pairs out, at most a tenth."""
-    return min(heldout / pairs, 0.1) if pairs else 0.0
+def validation_share(pairs: int, validation: int) -> float:
+    """The share with which `is_validation` keeps about `validation` of so many pairs out, at most a tenth."""
+    return min(validation / pairs, 0.1) if pairs else 0.0
 
 
 class _BadLineError(Exception):

@@ -36,10 +36,10 @@ class PictureRows(Rows):
         assert len(self) == len(pictures) == len(kinds)
         self.pictures, self.regions, self.kinds = np.asarray(pictures, np.int64), regions, list(kinds)
 
-    def plan(self, *, budget: int, seed: int, epoch: int, most: int | None = None) -> list[np.ndarray]:
-        """Every row once, like lengths together, at most `budget` words and regions a batch, padding counted."""
+    def plan(self, *, max_tokens: int, seed: int, epoch: int, most: int | None = None) -> list[np.ndarray]:
+        """Every row once, like lengths together, at most `max_tokens` words and regions a batch, padding counted."""
         regions = self.regions.counts[self.pictures[:most]]
-        return bucketed(self.lengths[:most] - MARK, regions - MARK, budget=budget, seed=seed, epoch=epoch)
+        return bucketed(self.lengths[:most] - MARK, regions - MARK, max_tokens=max_tokens, seed=seed, epoch=epoch)
 
     def collate(self, indices: np.ndarray) -> PictureRowBatch:
         shown = self.regions.collate(self.pictures[indices])

@@ -22,7 +22,7 @@ class Encoded(Protocol):
     def ids(self) -> list[int]: ...
 
     @property
-    def segments(self) -> list[int]: ...
+    def segment_ids(self) -> list[int]: ...
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class RowBatch:
     """Rows as tensors. B rows, T positions."""
 
     ids: Tensor  # (B, T)
-    segments: Tensor  # (B, T) 0 the first text, and padding; 1 the second
+    segment_ids: Tensor  # (B, T) 0 the first text, and padding; 1 the second
     targets: Tensor  # (B,) a class or a score; or (B, T) a class for each piece, -100: nothing is wanted of it
     tokens: int  # targets that are wanted
     indices: Tensor  # (B,) which rows these are
@@ -51,7 +51,7 @@ class Rows:
         self.lengths = np.array([len(row.ids) for row in rows], np.int64)
         self._ends = np.cumsum(self.lengths)
         self._ids = np.array([number for row in rows for number in row.ids], np.int32)
-        self._firsts = np.array([len(row.segments) - sum(row.segments) for row in rows], np.int64)
+        self._firsts = np.array([len(row.segment_ids) - sum(row.segment_ids) for row in rows], np.int64)
         self._each = not isinstance(targets, np.ndarray)
         self._targets: np.ndarray = np.array([one for row in targets for one in row] if self._each else targets)
         self._padding = padding
@@ -59,11 +59,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def plan(self, *, budget: int, seed: int, epoch: int, most: int | None = None) -> list[np.ndarray]:
-        """Every row once, like lengths together, at most `budget` positions a batch, padding counted, and 32 rows."""
+    def plan(self, *, max_tokens: int, seed: int, epoch: int, most: int | None = None) -> list[np.ndarray]:
+        """Batches of similar lengths: each row once, at most `max_tokens` positions with padding and 32 rows."""
         # Rows have one side here; what is counted for the other, and for the marks of both, is taken off.
         lengths = self.lengths[:most] - 2 * MARK
-        batches = bucketed(lengths, np.zeros_like(lengths), budget=budget, seed=seed, epoch=epoch)
+        batches = bucketed(lengths, np.zeros_like(lengths), max_tokens=max_tokens, seed=seed, epoch=epoch)
         parts = [part for batch in batches for part in np.array_split(batch, -(-len(batch) // MOST))]
         return [parts[i] for i in shuffled(len(parts), seed, epoch, STREAM)]
 
@@ -73,11 +73,11 @@ class Rows:
         real = places < lengths[:, None]  # (B, T)
         flat = (self._ends[indices] - lengths)[:, None] + np.minimum(places, lengths[:, None] - 1)
         ids = np.where(real, self._ids[flat], self._padding).astype(np.int64)
-        segments = (real & (places >= self._firsts[indices, None])).astype(np.int64)
+        segment_ids = (real & (places >= self._firsts[indices, None])).astype(np.int64)
         targets = np.where(real, self._targets[flat], IGNORED) if self._each else self._targets[indices]
         return RowBatch(
             ids=torch.from_numpy(ids),
-            segments=torch.from_numpy(segments),
+            segment_ids=torch.from_numpy(segment_ids),
             targets=torch.from_numpy(targets),
             tokens=int((targets != IGNORED).sum()) if self._each else len(indices),
             indices=torch.from_numpy(indices.astype(np.int64)),
@@ -89,23 +89,23 @@ class RowData:
     """Rows to learn from and rows to be measured on."""
 
     training: Rows
-    heldout: Rows
+    validation: Rows
 
     def __post_init__(self) -> None:
-        if not len(self.training) or not len(self.heldout):
+        if not len(self.training) or not len(self.validation):
             raise DataError(
-                f"{len(self.training)} rows to train on and {len(self.heldout)} held out; wanted some of each"
+                f"{len(self.training)} rows to train on and {len(self.validation)} held out; wanted some of each"
             )
 
-    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, RowBatch]]:
+    def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, RowBatch]]:
         """Batches without end, in an order that is a pure function of (seed, epoch, index)."""
-        plans = endless(lambda epoch: self.training.plan(budget=budget, seed=seed, epoch=epoch), start)
+        plans = endless(lambda epoch: self.training.plan(max_tokens=max_tokens, seed=seed, epoch=epoch), start)
         return ((position, self.training.collate(indices)) for position, indices in plans)
 
-    def batches_an_epoch(self, *, budget: int, seed: int) -> int:
-        return len(self.training.plan(budget=budget, seed=seed, epoch=0))
+    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int:
+        return len(self.training.plan(max_tokens=max_tokens, seed=seed, epoch=0))
 
-    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[RowBatch]:
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[RowBatch]:
         """The held-out rows, or the first `most` of them, once."""
-        for indices in self.heldout.plan(budget=budget, seed=0, epoch=0, most=most):
-            yield self.heldout.collate(indices)
+        for indices in self.validation.plan(max_tokens=max_tokens, seed=0, epoch=0, most=most):
+            yield self.validation.collate(indices)

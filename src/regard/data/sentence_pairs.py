@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from regard.data.batches import draws
+from regard.data.batches import num_samples
 from regard.data.tokenized_documents import TokenizedDocuments
 
 SHORT = 0.1  # of the rows have a random length
@@ -48,8 +48,8 @@ def parts(documents: TokenizedDocuments, size: int = PART) -> list[range]:
 
 def row_lengths(rows: np.ndarray, pairs: bool) -> np.ndarray:
     """How many positions each row takes, symbols counted."""
-    symbols = PAIR_SYMBOLS if pairs else TEXT_SYMBOLS
-    lengths: np.ndarray = rows[:, 1] - rows[:, 0] + rows[:, 3] - rows[:, 2] + symbols
+    special_ids = PAIR_SYMBOLS if pairs else TEXT_SYMBOLS
+    lengths: np.ndarray = rows[:, 1] - rows[:, 0] + rows[:, 3] - rows[:, 2] + special_ids
     return lengths
 
 
@@ -131,7 +131,7 @@ class _Chance:
     def _numbers(numbers: tuple[int, ...]) -> Iterator[int]:
         block = 0
         while True:
-            yield from draws(4096, *numbers, block).tolist()
+            yield from num_samples(4096, *numbers, block).tolist()
             block += 1
 
     def below(self, count: int) -> int:

@@ -34,7 +34,7 @@ class SentenceCorpus(TextCorpus):
         if self._lengths is not None:
             few = "one document is" if self.documents == 1 else f"{self.documents:,} documents are"
             self.notes.append(
-                f"{few} too few to keep whole ones out: the last {config.heldout:.0%} of each is held out"
+                f"{few} too few to keep whole ones out: the last {config.validation:.0%} of each is held out"
             )
 
     def _read(self, report: BadLines) -> Iterator[Piece]:

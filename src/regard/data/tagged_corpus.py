@@ -7,20 +7,20 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from regard.config import Facts, whole_path
+from regard.config import Config, whole_path
 from regard.data.conll import Tagged, read_tagged
 from regard.data.labeled_corpus import unlearned
-from regard.data.pairs import BadLines, is_heldout
+from regard.data.pairs import BadLines, is_validation
 from regard.errors import DataError
 
 
-class TaggedDataConfig(Facts):
+class TaggedDataConfig(Config):
     """How tagged sentences are read and split."""
 
     word: int | None = Field(None, ge=1, description="column of the word; none: the first (.conllu: the second)")
     column: int | None = Field(None, ge=1, description="column of the label; none: the last (.conllu: the fourth)")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad sentence: stop there, or skip it")
-    heldout: float = Field(0.1, gt=0, lt=1, description="share of the sentences kept out of training")
+    validation: float = Field(0.1, gt=0, lt=1, description="share of the sentences kept out of training")
     dev: Path | None = Field(None, description="a file to measure on, instead of sentences kept out")
 
     _whole_path = field_validator("dev")(whole_path)
@@ -31,7 +31,7 @@ class TaggedCorpus:
     """What is learned from, and what is measured on."""
 
     training: list[Tagged]
-    heldout: list[Tagged]
+    validation: list[Tagged]
     labels: tuple[str, ...]
     notes: list[str]
 
@@ -45,24 +45,24 @@ def read_tagged_corpus(paths: Sequence[Path], config: TaggedDataConfig) -> Tagge
 
     sentences = read(paths)
     if config.dev is None:
-        kept = [is_heldout(" ".join(one.words), config.heldout) for one in sentences]
-        heldout = [one for one, out in zip(sentences, kept, strict=True) if out]
+        kept = [is_validation(" ".join(one.words), config.validation) for one in sentences]
+        validation = [one for one, out in zip(sentences, kept, strict=True) if out]
         training = [one for one, out in zip(sentences, kept, strict=True) if not out]
     else:
-        training, heldout = sentences, read([config.dev])
-    if not training or not heldout:
+        training, validation = sentences, read([config.dev])
+    if not training or not validation:
         raise DataError(
-            f"{len(training)} sentences to train on and {len(heldout)} held out: too few; "
-            "give more sentences, a larger data.heldout, or data.dev=FILE to measure on"
+            f"{len(training)} sentences to train on and {len(validation)} held out: too few; "
+            "give more sentences, a larger data.validation, or data.dev=FILE to measure on"
         )
     labels = tuple(
         sorted({label for one in sentences for label in one.labels or ()}, key=lambda one: (one != "O", one))
     )
     if len(labels) < 2:
         raise DataError(f"all words have the label {labels[0]!r}; wanted two tags at least")
-    check_tags(heldout, labels, config.dev or "what is held out")
+    check_tags(validation, labels, config.dev or "what is held out")
     learned = {label for one in training for label in one.labels or ()}
-    return TaggedCorpus(training, heldout, labels, [*bad.summary(), *unlearned(labels, learned)])
+    return TaggedCorpus(training, validation, labels, [*bad.summary(), *unlearned(labels, learned)])
 
 
 def check_tags(sentences: Iterable[Tagged], labels: Sequence[str], where: object) -> None:

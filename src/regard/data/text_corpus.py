@@ -6,21 +6,21 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from regard.config import Facts
+from regard.config import Config
 from regard.data.cutting import Piece
 from regard.data.documents import expand, read_documents
-from regard.data.pairs import BadLines, is_heldout
+from regard.data.pairs import BadLines, is_validation
 
 SAMPLE = 200_000_000  # characters that a tokenizer is trained on; more change little but the time
 ENOUGH = 10  # documents kept out, when whole ones are
 
 
-class TextFilesConfig(Facts):
+class TextFilesConfig(Config):
     """How the user's text is read and split."""
 
     field: str = Field("text", min_length=1, description="where a JSON line or a Parquet row has its text")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line or row: stop there, or skip it")
-    heldout: float = Field(0.1, gt=0, lt=1, description="share of the text kept out of training")
+    validation: float = Field(0.1, gt=0, lt=1, description="share of the text kept out of training")
     evaluated: int = Field(500_000, ge=2, description="held-out tokens that an evaluation in training looks at")
 
 
@@ -51,14 +51,14 @@ class TextCorpus:
         self.files = expand(paths)
         self.config = config
         # What the tokens on disk depend on, beside the files and the tokenizer.
-        self.settings: dict[str, Any] = config.model_dump(mode="json", include={"field", "on_error", "heldout"})
+        self.settings: dict[str, Any] = config.model_dump(mode="json", include={"field", "on_error", "validation"})
         bad = BadLines()
         self._count(self._read(bad))
         self.notes = bad.summary()
 
     def _count(self, pieces: Iterator[Piece]) -> None:
         self.documents = self.characters = 0
-        few = self.enough / self.config.heldout
+        few = self.enough / self.config.validation
         lengths = [0]
         for piece in pieces:
             self.characters += len(piece.text)
@@ -76,11 +76,11 @@ class TextCorpus:
 
     def training(self) -> Iterator[Piece]:
         """The part to train on."""
-        return self._part(heldout=False)
+        return self._part(validation=False)
 
-    def heldout(self) -> Iterator[Piece]:
+    def validation(self) -> Iterator[Piece]:
         """The part kept out."""
-        return self._part(heldout=True)
+        return self._part(validation=True)
 
     def sample(self) -> Iterator[str]:
         """Texts to train a tokenizer on: all of the training part, or pieces from all over it, about 200 MB."""
@@ -94,32 +94,32 @@ class TextCorpus:
     def _read(self, report: BadLines) -> Iterator[Piece]:
         return read_documents(self.files, field=self.config.field, on_error=self.config.on_error, report=report)
 
-    def _part(self, heldout: bool) -> Iterator[Piece]:
+    def _part(self, validation: bool) -> Iterator[Piece]:
         if self._lengths is None:
-            return whole_documents(self.pieces(), self.config.heldout, heldout)
-        ends = [int(length * (1 - self.config.heldout)) for length in self._lengths]
-        return ends_of_documents(self.pieces(), ends, heldout)
+            return whole_documents(self.pieces(), self.config.validation, validation)
+        ends = [int(length * (1 - self.config.validation)) for length in self._lengths]
+        return ends_of_documents(self.pieces(), ends, validation)
 
 
-def whole_documents(pieces: Iterator[Piece], share: float, heldout: bool) -> Iterator[Piece]:
+def whole_documents(pieces: Iterator[Piece], share: float, validation: bool) -> Iterator[Piece]:
     """The documents that are kept out, about this share of them, or all the others."""
     begins, wanted = True, False
     for piece in pieces:
         if begins:
-            wanted = is_heldout(piece.text, share) == heldout
+            wanted = is_validation(piece.text, share) == validation
         if wanted:
             yield piece
         begins = piece.last
 
 
-def ends_of_documents(pieces: Iterator[Piece], places: Sequence[int], heldout: bool) -> Iterator[Piece]:
+def ends_of_documents(pieces: Iterator[Piece], places: Sequence[int], validation: bool) -> Iterator[Piece]:
     """Of document i what comes from character places[i] on, or what comes before."""
     document, start = 0, 0
     for piece in pieces:
         cut = min(max(0, places[document] - start), len(piece.text))
-        if heldout and cut < len(piece.text):
+        if validation and cut < len(piece.text):
             yield Piece(piece.text[cut:], last=piece.last)
-        elif not heldout and cut:
+        elif not validation and cut:
             done = start + cut == places[document]
             yield Piece(piece.text[:cut], last=done, cut=done)
         start += len(piece.text)

@@ -59,27 +59,27 @@ class TokenStream:
         cls,
         pieces: Iterable[Piece],
         encode_all: Callable[[list[str]], list[list[int]]],
-        end: int | None,
+        eos_id: int | None,
         folder: Path,
         *,
         size: int,
-        begin: int | None = None,
+        bos_id: int | None = None,
         block: int = 1 << 23,
         shard: int = 1 << 26,
     ) -> "TokenStream":
         """Tokenize the documents, about `block` characters at a time, into a new folder; whole or not at all.
 
-        Before each document comes `begin`, unless that is None; behind it `end`, unless that is None or the document
-        was cut there. `size` is that of the vocabulary: up to 65,536 an id takes two bytes, else four. A file has
+        Each document starts with `bos_id` and ends with `eos_id`, unless they are None or the document was cut there.
+        `size` is that of the vocabulary: up to 65,536 an id takes two bytes, else four. A file has
         `shard` tokens.
         """
         dtype = np.dtype("<u2" if size <= 1 << 16 else "<u4")
         with new_folder(Path(folder)) as unfinished:
             with ExitStack() as stack:
-                row = _Row(unfinished, dtype, shard, stack, begin)
+                row = _Row(unfinished, dtype, shard, stack, bos_id)
                 for several in _blocks(pieces, block):
                     for piece, ids in zip(several, encode_all([piece.text for piece in several]), strict=True):
-                        row.add(piece, ids, end)
+                        row.add(piece, ids, eos_id)
                 facts = row.finish()
             write_index(unfinished, WHAT, facts)
             # Opened before it gets its name: after that another process may replace the folder.
@@ -120,9 +120,9 @@ def _blocks(pieces: Iterable[Piece], block: int) -> Iterator[list[Piece]]:
 class _Row:
     """The files of a folder, written as the pieces come."""
 
-    def __init__(self, folder: Path, dtype: np.dtype, shard: int, stack: ExitStack, begin: int | None) -> None:
+    def __init__(self, folder: Path, dtype: np.dtype, shard: int, stack: ExitStack, bos_id: int | None) -> None:
         self._folder, self._dtype, self._shard, self._stack = folder, dtype, shard, stack
-        self._begin = [] if begin is None else [begin]
+        self._begin = [] if bos_id is None else [bos_id]
         self._offsets = stack.enter_context(closing(DigestedFile(folder / DOCUMENTS)))
         self._offsets.write(np.zeros(1, OFFSET))
         self._file: DigestedFile | None = None
@@ -130,13 +130,13 @@ class _Row:
         self._tokens = self._documents = self._text_bytes = 0
         self._inside = False
 
-    def add(self, piece: Piece, ids: list[int], end: int | None) -> None:
+    def add(self, piece: Piece, ids: list[int], eos_id: int | None) -> None:
         self._text_bytes += len(piece.text.encode())
         self._write(np.array(ids if self._inside else [*self._begin, *ids], self._dtype))
         self._inside = not piece.last
         if piece.last:
-            if end is not None and not piece.cut:
-                self._write(np.array([end], self._dtype))
+            if eos_id is not None and not piece.cut:
+                self._write(np.array([eos_id], self._dtype))
             self._close_document()
 
     def _close_document(self) -> None:

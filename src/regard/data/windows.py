@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.batches import IGNORED, Position, draws
+from regard.data.batches import IGNORED, Position, num_samples
 from regard.data.token_stream import TokenStream
 from regard.errors import DataError
 
@@ -24,7 +24,7 @@ class TextBatch:
 
     ids: Tensor  # (B, T) what the model reads
     targets: Tensor  # (B, T) the token behind each of them; -100: not asked for
-    segments: Tensor | None  # (B, T) 0 padding, k the k-th document of the window; None: one text
+    segment_ids: Tensor | None  # (B, T) 0 padding, k the k-th document of the window; None: one text
     tokens: int  # targets that are asked for
 
     def to(self, device: torch.device | str) -> "TextBatch":
@@ -45,7 +45,7 @@ class LanguageText:
     """
 
     training: TokenStream
-    heldout: TokenStream
+    validation: TokenStream
     context: int
     apart: bool = False
     evaluated: int | None = None
@@ -57,31 +57,31 @@ class LanguageText:
                 f"the text to train on has {tokens:,} tokens, wanted more than the {self.context:,} of a window; "
                 f"give more text, or model.context={max(1, tokens // 4)}"
             )
-        if (tokens := len(self.heldout)) < 2:
+        if (tokens := len(self.validation)) < 2:
             raise DataError(
                 f"the text kept out of training has {tokens} tokens, wanted 2 at least; "
-                "give more text, or a larger data.heldout"
+                "give more text, or a larger data.validation"
             )
 
-    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, TextBatch]]:
-        """Random windows without end, `budget` positions a batch; each with the position of the next one."""
-        rows = max(1, budget // self.context)
+    def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, TextBatch]]:
+        """Random windows without end, `max_tokens` positions a batch; each with the position of the next one."""
+        rows = max(1, max_tokens // self.context)
         step = start.index
         while True:
-            places = draws(rows, seed, step, STREAM) % np.uint64(len(self.training) - self.context)
+            places = num_samples(rows, seed, step, STREAM) % np.uint64(len(self.training) - self.context)
             step += 1
             yield Position(start.epoch, step), self._batch(self.training, places.astype(np.int64), len(self.training))
 
-    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[TextBatch]:
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[TextBatch]:
         """The text kept out that is looked at, once and in order: each token but the first is a target in one window.
 
         Of `most` only the first so many windows. The last may be shorter: it is padded.
         """
-        rows = max(1, budget // self.context)
-        stop = len(self.heldout) if self.evaluated is None else min(self.evaluated, len(self.heldout))
+        rows = max(1, max_tokens // self.context)
+        stop = len(self.validation) if self.evaluated is None else min(self.evaluated, len(self.validation))
         places = np.arange(0, stop - 1, self.context)[:most]
         for first in range(0, len(places), rows):
-            yield self._batch(self.heldout, places[first : first + rows], stop)
+            yield self._batch(self.validation, places[first : first + rows], stop)
 
     def _batch(self, text: TokenStream, starts: np.ndarray, stop: int) -> TextBatch:
         """Windows that begin there; what comes from `stop` on is no part of the text."""
@@ -91,16 +91,16 @@ class LanguageText:
             found = text.tokens(start, min(start + self.context + 1, stop))
             window[row, : len(found)] = found
         asked = real = places[:, 1:] < stop  # (B, T) a token that has a next one
-        segments = None
+        segment_ids = None
         if self.apart or self.begun:
             documents = text.document_of(places)
             begins = documents[:, 1:] != documents[:, :-1]  # (B, T) the next token is the first of another document
             asked = real & ~begins
         if self.apart:
-            segments = torch.from_numpy((1 + np.cumsum(begins, axis=1) - begins) * real)
+            segment_ids = torch.from_numpy((1 + np.cumsum(begins, axis=1) - begins) * real)
         return TextBatch(
             ids=torch.from_numpy(window[:, :-1] * real),
             targets=torch.from_numpy(np.where(asked, window[:, 1:], IGNORED)),
-            segments=segments,
+            segment_ids=segment_ids,
             tokens=int(asked.sum()),
         )

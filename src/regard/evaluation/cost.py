@@ -64,19 +64,19 @@ class Kind(NamedTuple):
 
 
 def _recurrence(size: Size) -> Pass:
-    layer, words = GRU(size.width, size.width), _words(size)
-    return Pass(lambda: layer(words, words.new_zeros(size.batch, 1, size.width)), tuple(layer.parameters()))
+    layer, hidden = GRU(size.width, size.width), _words(size)
+    return Pass(lambda: layer(hidden, hidden.new_zeros(size.batch, 1, size.width)), tuple(layer.parameters()))
 
 
 def _convolution(size: Size) -> Pass:
-    layer, words = GatedConvolution(size.width, size.kernel), _words(size)
-    wider = nn.functional.pad(words, (0, 0, size.kernel - 1, 0))
+    layer, hidden = GatedConvolution(size.width, size.kernel), _words(size)
+    wider = nn.functional.pad(hidden, (0, 0, size.kernel - 1, 0))
     return Pass(lambda: layer(wider), tuple(layer.parameters()))
 
 
 def _self_attention(size: Size) -> Pass:
-    layer, words = MultiHeadAttention(size.width, size.heads), _words(size)
-    return Pass(lambda: layer(words, words), tuple(layer.parameters()))
+    layer, hidden = MultiHeadAttention(size.width, size.heads), _words(size)
+    return Pass(lambda: layer(hidden, hidden), tuple(layer.parameters()))
 
 
 def _scores_written_out(size: Size) -> Pass:

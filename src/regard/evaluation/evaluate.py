@@ -17,12 +17,12 @@ class Task(Protocol):
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor: ...
 
-    def measures(self, model: Any, loss: float, batches: Iterable[Any], generate: Any) -> dict[str, float]:
+    def metrics(self, model: Any, loss: float, batches: Iterable[Any], generate: Any) -> dict[str, float]:
         """What it says of a model beside the held-out loss; `generate` writes, where that is part of it."""
 
 
 @torch.inference_mode()
-def heldout_loss(model: nn.Module, task: Task, batches: Iterable[Any]) -> float:
+def validation_loss(model: nn.Module, task: Task, batches: Iterable[Any]) -> float:
     """Mean cross-entropy a token, given the true tokens before it; without dropout and smoothing."""
     with evaluating(model):
         total, tokens = 0.0, 0
@@ -32,12 +32,12 @@ def heldout_loss(model: nn.Module, task: Task, batches: Iterable[Any]) -> float:
     return total / tokens if tokens else math.nan
 
 
-def measures(
+def metrics(
     model: nn.Module, task: Task, loss: float, batches: Iterable[Any], strategy: Strategy | None = None
 ) -> dict[str, float]:
     """The task's own scores, such as those of what the model writes on its own words."""
     with evaluating(model):
-        return task.measures(model, loss, batches, generator(strategy or Greedy(scored=False)))
+        return task.metrics(model, loss, batches, generator(strategy or Greedy(scored=False)))
 
 
 def generator(strategy: Strategy, shortest: int = 0) -> Any:

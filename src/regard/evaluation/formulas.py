@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regard.config import Facts
+from regard.config import Config
 from regard.data.batches import PairBatch
 from regard.data.captioned import CaptionBatch
 from regard.layers.image_encoder import halvings
 from regard.layers.recurrent import CELLS, LSTM
 from regard.models.bert import (
-    BertClassifierConfig,
     BertConfig,
-    BertPretrainingConfig,
-    BertTaggerConfig,
-    BertWordsConfig,
+    BertForMaskedLMConfig,
+    BertForPreTrainingConfig,
+    BertForSequenceClassificationConfig,
+    BertForTokenClassificationConfig,
 )
 from regard.models.captioner import CaptionerConfig
 from regard.models.conv_seq2seq import ConvConfig
@@ -31,11 +31,11 @@ from regard.models.transformer import TransformerConfig
 from regard.models.vilbert import (
     BOX,
     StreamConfig,
-    ViLBERTAnswererConfig,
     ViLBERTConfig,
-    ViLBERTMatcherConfig,
-    ViLBERTPointerConfig,
-    ViLBERTPretrainingConfig,
+    ViLBERTForGroundingConfig,
+    ViLBERTForPreTrainingConfig,
+    ViLBERTForQuestionAnsweringConfig,
+    ViLBERTForRetrievalConfig,
 )
 
 
@@ -55,7 +55,7 @@ def of_transformer(config: TransformerConfig, n: int, m: int) -> Formula:
     decoder = m * (6 * d * d + 2 * d * f) + 2 * n * d * d + 2 * (m * m + n * m) * d
     join = 2 * (n + m) * d * d if config.join == "concatenated" else 0
     return Formula(
-        encoders * encoder + decoders * decoder + join + m * d * config.written,
+        encoders * encoder + decoders * decoder + join + m * d * config.output_vocab_size,
         config.heads * (encoders * n * n + decoders * (m * m + n * m)),
         2 * decoders * (n + m) * d,
     )
@@ -75,7 +75,7 @@ def of_rnn(config: RNNConfig, n: int, m: int) -> Formula:
         similarity = m * n * d  # the same for a product of vectors and for the last layer of the MLP
         bridge += (m - 1) * cell.gates * d * d + (n + m) * d * d + similarity + m * n * d
         attention, kept = m * n, 2 * n * d
-    readout = m * (d + context) * d + m * d * config.vocabulary
+    readout = m * (d + context) * d + m * d * config.vocab_size
     return Formula(reading + writing + bridge + readout, attention, layers * cell.parts * d + kept)
 
 
@@ -85,7 +85,7 @@ def of_conv(config: ConvConfig, n: int, m: int) -> Formula:
     encoder = n * 2 * k * d * d
     decoder = m * (2 * k + 2) * d * d + 2 * m * n * d
     return Formula(
-        encoders * encoder + decoders * decoder + m * d * d + m * d * config.vocabulary,
+        encoders * encoder + decoders * decoder + m * d * d + m * d * config.vocab_size,
         decoders * m * n,
         decoders * (k - 1) * d + 2 * n * d,
     )
@@ -98,14 +98,14 @@ def of_gpt(config: GPTConfig, n: int, m: int) -> Formula:
 
 def of_llama(config: LlamaConfig, n: int, m: int) -> Formula:
     d, f = config.width, config.feed_forward
-    keys = d * config.key_heads // config.heads
+    keys = d * config.num_kv_heads // config.heads
     return _of_language(config, n + m, blocks=2 * d * d + 2 * d * keys + 3 * d * f, keys=keys)
 
 
 def _of_language(config: GPTConfig | LlamaConfig, t: int, *, blocks: int, keys: int) -> Formula:
     """T words, prompt and text together, all of which get logits; `blocks` are a word's multiply-adds in a block."""
     return Formula(
-        config.layers * (t * blocks + 2 * t * t * config.width) + t * config.width * config.vocabulary,
+        config.layers * (t * blocks + 2 * t * t * config.width) + t * config.width * config.vocab_size,
         config.layers * config.heads * t * t,
         2 * config.layers * t * keys,
     )
@@ -121,15 +121,15 @@ def of_bert(config: BertConfig, n: int, m: float) -> Formula:
 
 def _bert_head(config: BertConfig, n: int, m: float) -> float:
     d = config.width
-    words = m * (d * d + d * config.vocabulary)
+    words = m * (d * d + d * config.vocab_size)
     match config:
-        case BertPretrainingConfig():
+        case BertForPreTrainingConfig():
             return words + 2 * d
-        case BertWordsConfig():
+        case BertForMaskedLMConfig():
             return words
-        case BertClassifierConfig():
+        case BertForSequenceClassificationConfig():
             return d * (len(config.labels) or 1)
-        case BertTaggerConfig():
+        case BertForTokenClassificationConfig():
             return n * d * len(config.labels)
     return 0
 
@@ -140,12 +140,12 @@ def of_captioner(config: CaptionerConfig, n: int, m: int) -> Formula:
     looks = _looks(config)
     if config.decoder == "transformer":
         block = m * (6 * d * d + 2 * d * f) + 2 * p * d * d + 2 * (m * m + m * p) * d
-        writing = layers * block + m * d * config.vocabulary
+        writing = layers * block + m * d * config.vocab_size
         looks += layers * config.heads * (m * m + m * p)
         return Formula(_seeing(config) + writing, looks, 2 * layers * (p + m) * d)
     begins = layers * 2 * d * d + p * d * d  # the first states, and the keys
     a_look = d * d + 2 * p * d + d + LSTM.gates * d * d  # query, scores and sum, gate, context into the cell
-    words = layers * LSTM.gates * 2 * d * d + 2 * d * d + d * config.vocabulary
+    words = layers * LSTM.gates * 2 * d * d + 2 * d * d + d * config.vocab_size
     return Formula(_seeing(config) + begins + m * (a_look + words), looks + m * p, 2 * layers * d + 2 * p * d)
 
 
@@ -179,13 +179,13 @@ def of_vilbert(config: ViLBERTConfig, n: int, m: float, r: int) -> Formula:
     """N words are read beside R regions; M of the words are compared with the table, where there is a head for them."""
     text, regions, seeing = config.text, config.regions, config.seeing
     d, e, j = text.width, regions.width, config.joint
-    first = seeing.numbers * seeing.hidden + seeing.hidden * e if seeing.hidden else seeing.numbers * e
+    first = seeing.numbers * seeing.inner + seeing.inner * e if seeing.inner else seeing.numbers * e
     alone = text.layers * _block(text, n) + regions.layers * _block(regions, r)
     met = _look(text, n, e, r) + _look(regions, r, d, n) + _block(text, n) + _block(regions, r)
     wholes = (d + e) * j
-    attention = text.heads * (config.meetings * (n * n + n * r) + text.layers * n * n)
-    attention += regions.heads * (config.meetings * (r * r + r * n) + regions.layers * r * r)
-    adds = r * (first + BOX * e) + alone + config.meetings * met + wholes + _vilbert_head(config, m, r)
+    attention = text.heads * (config.co_attention_layers * (n * n + n * r) + text.layers * n * n)
+    attention += regions.heads * (config.co_attention_layers * (r * r + r * n) + regions.layers * r * r)
+    adds = r * (first + BOX * e) + alone + config.co_attention_layers * met + wholes + _vilbert_head(config, m, r)
     return Formula(adds, attention, 0)
 
 
@@ -203,35 +203,35 @@ def _look(stream: StreamConfig, n: int, other: int, r: int) -> int:
 def _vilbert_head(config: ViLBERTConfig, m: float, r: int) -> float:
     d, e, j = config.text.width, config.regions.width, config.joint
     match config:
-        case ViLBERTPretrainingConfig():
+        case ViLBERTForPreTrainingConfig():
             kinds = config.seeing.classes or config.seeing.numbers
-            return m * (d * d + d * config.vocabulary) + r * (e * e + e * kinds) + j
-        case ViLBERTAnswererConfig():
+            return m * (d * d + d * config.vocab_size) + r * (e * e + e * kinds) + j
+        case ViLBERTForQuestionAnsweringConfig():
             return j * j + j * len(config.labels)
-        case ViLBERTPointerConfig():
+        case ViLBERTForGroundingConfig():
             return r * (e * j + j)
-        case ViLBERTMatcherConfig():
+        case ViLBERTForRetrievalConfig():
             return j
     return 0
 
 
-FORMULAS: dict[type[Facts], Callable[..., Formula]] = {  # of a config, and N, M and, beside pictures, R
+FORMULAS: dict[type[Config], Callable[..., Formula]] = {  # of a config, and N, M and, beside pictures, R
     TransformerConfig: of_transformer,
     RNNConfig: of_rnn,
     ConvConfig: of_conv,
     GPTConfig: of_gpt,
     LlamaConfig: of_llama,
     BertConfig: of_bert,
-    BertPretrainingConfig: of_bert,
-    BertWordsConfig: of_bert,
-    BertClassifierConfig: of_bert,
-    BertTaggerConfig: of_bert,
+    BertForPreTrainingConfig: of_bert,
+    BertForMaskedLMConfig: of_bert,
+    BertForSequenceClassificationConfig: of_bert,
+    BertForTokenClassificationConfig: of_bert,
     CaptionerConfig: of_captioner,
     ViLBERTConfig: of_vilbert,
-    ViLBERTPretrainingConfig: of_vilbert,
-    ViLBERTAnswererConfig: of_vilbert,
-    ViLBERTPointerConfig: of_vilbert,
-    ViLBERTMatcherConfig: of_vilbert,
+    ViLBERTForPreTrainingConfig: of_vilbert,
+    ViLBERTForQuestionAnsweringConfig: of_vilbert,
+    ViLBERTForGroundingConfig: of_vilbert,
+    ViLBERTForRetrievalConfig: of_vilbert,
 }
 
 

@@ -19,7 +19,7 @@ how it is called, and give the file to `regard check`:
 A module that reads both ways and does not write is a `Reading`: override its `read` (see regard.evaluation.subjects);
 one that reads beside a picture a `ReadingPictures`: override its `say`; one that captions pictures a `Seeing`, whose
 source is painted from words.
-From Python, `check(subject())` gives the findings one by one. Laws that need what a module does not have are left out,
+From Python, `check(adapter())` gives the findings one by one. Laws that need what a module does not have are left out,
 and say so: step-by-step writing (override `start` and `step`, see regard.generation.decode), taps (regard.layers.tap),
 `positions` (override the property: the modules whose output says where a word stands).
 """
@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from regard.evaluation.evaluate import evaluating
 from regard.evaluation.random_words import random_words
-from regard.evaluation.subjects import Continuing, Missing, Reading, ReadingPictures, Subject
+from regard.evaluation.subjects import Continuing, Missing, ModelAdapter, Reading, ReadingPictures
 from regard.generation import Beam, Greedy, generate
 from regard.generation.decode import Limits
 from regard.inspection.capture import watch
@@ -53,7 +53,7 @@ class Law:
 
     name: str
     says: str
-    measure: Callable[[Subject], float]
+    measure: Callable[[ModelAdapter], float]
     bound: float
     at_least: bool = False  # the measurement must reach the bound instead of staying below it
 
@@ -82,13 +82,13 @@ class Finding:
         return f"{mark} {self.law.name:<30}{self.deviation:<10.2g}{sign} {self.law.bound:<10.2g} {says}"
 
 
-def check(subject: Subject, seed: int = 0) -> Iterator[Finding]:
+def check(adapter: ModelAdapter, seed: int = 0) -> Iterator[Finding]:
     """Hold a model against every law, in evaluation mode, on random words."""
     for law in LAWS:
         torch.manual_seed(seed)
-        with evaluating(subject.module):
+        with evaluating(adapter.module):
             try:
-                yield Finding(law, float(law.measure(subject)))
+                yield Finding(law, float(law.measure(adapter)))
             except Missing as missing:
                 yield Finding(law, None, str(missing))
             except Exception as error:  # a model that cannot even be run so does not keep the law
@@ -98,20 +98,20 @@ def check(subject: Subject, seed: int = 0) -> Iterator[Finding]:
 # ------------------------------------------------ inputs
 
 
-def random_source(subject: Subject, lengths: Sequence[int] = LENGTHS) -> Tensor:
+def random_source(adapter: ModelAdapter, lengths: Sequence[int] = LENGTHS) -> Tensor:
     """Random words, each row closed by the end symbol and padded behind it."""
-    symbols = subject.symbols
-    rows = torch.full((len(lengths), max(lengths) + 1), symbols.padding)
+    special_ids = adapter.special_ids
+    rows = torch.full((len(lengths), max(lengths) + 1), special_ids.pad_id)
     for row, length in zip(rows, lengths, strict=True):
-        row[:length] = random_words(subject.vocabulary, subject.config.symbols, length)
-        row[length] = symbols.end
+        row[:length] = random_words(adapter.vocab_size, adapter.config.special_ids, length)
+        row[length] = special_ids.eos_id
     return rows
 
 
-def random_target(subject: Subject, rows: int = len(LENGTHS), length: int = TARGET) -> Tensor:
+def random_target(adapter: ModelAdapter, rows: int = len(LENGTHS), length: int = TARGET) -> Tensor:
     """Random words behind the begin symbol."""
-    words = random_words(subject.target_vocabulary, subject.config.symbols, rows * (length - 1))
-    return torch.cat([torch.full((rows, 1), subject.symbols.begin), words.view(rows, length - 1)], dim=1)
+    words = random_words(adapter.target_vocab_size, adapter.config.special_ids, rows * (length - 1))
+    return torch.cat([torch.full((rows, 1), adapter.special_ids.bos_id), words.view(rows, length - 1)], dim=1)
 
 
 def _apart(found: Tensor, wanted: Tensor) -> float:
@@ -149,45 +149,45 @@ def _least(changes: Iterable[float]) -> float:
 
 
 @torch.no_grad()
-def causality(subject: Subject) -> float:
-    source, target = random_source(subject), random_target(subject)
-    logits = subject.logits(source, target)
+def causality(adapter: ModelAdapter) -> float:
+    source, target = random_source(adapter), random_target(adapter)
+    logits = adapter.logits(source, target)
 
     def with_another_end(place: int) -> Tensor:
-        return torch.cat([target[:, :place], random_target(subject)[:, place:]], dim=1)
+        return torch.cat([target[:, :place], random_target(adapter)[:, place:]], dim=1)
 
     return _worst(
-        _apart(subject.logits(source, with_another_end(place))[:, :place], logits[:, :place])
+        _apart(adapter.logits(source, with_another_end(place))[:, :place], logits[:, :place])
         for place in range(1, target.shape[1])
     )
 
 
 @torch.no_grad()
-def padding_invariance(subject: Subject) -> float:
-    source, target = random_source(subject), random_target(subject)
-    outputs = subject.outputs(source, target)
-    wider = torch.cat([source, torch.full((len(source), 6), subject.symbols.padding)], dim=1)
-    longer = torch.cat([target, torch.full((len(target), 3), subject.symbols.padding)], dim=1)
-    return _all_apart(subject.outputs(wider, longer), outputs)
+def padding_invariance(adapter: ModelAdapter) -> float:
+    source, target = random_source(adapter), random_target(adapter)
+    outputs = adapter.outputs(source, target)
+    wider = torch.cat([source, torch.full((len(source), 6), adapter.special_ids.pad_id)], dim=1)
+    longer = torch.cat([target, torch.full((len(target), 3), adapter.special_ids.pad_id)], dim=1)
+    return _all_apart(adapter.outputs(wider, longer), outputs)
 
 
 @torch.no_grad()
-def batch_is_single(subject: Subject) -> float:
-    source, target = random_source(subject), random_target(subject)
-    together = subject.outputs(source, target)
+def batch_is_single(adapter: ModelAdapter) -> float:
+    source, target = random_source(adapter), random_target(adapter)
+    together = adapter.outputs(source, target)
     alone = [output.clone() for output in together]
     for row, length in enumerate(LENGTHS):
-        single = subject.outputs(source[row : row + 1, : length + 1], target[row : row + 1])
+        single = adapter.outputs(source[row : row + 1, : length + 1], target[row : row + 1])
         for output, one in zip(alone, single, strict=True):
             output[row, : one.shape[1]] = one[0]
     return _all_apart(alone, together)
 
 
 @torch.no_grad()
-def cached_is_uncached(subject: Subject) -> float:
+def cached_is_uncached(adapter: ModelAdapter) -> float:
     """Step by step, with the rows changing places in the middle, and at last two beams for each source."""
-    source, target = random_source(subject), random_target(subject)
-    state = subject.start(source)
+    source, target = random_source(adapter), random_target(adapter)
+    state = adapter.start(source)
     deviations = []
     for place in range(target.shape[1]):
         if place in (2, 5):
@@ -198,161 +198,164 @@ def cached_is_uncached(subject: Subject) -> float:
             rows = torch.arange(len(source))[:, None].expand(-1, 2)
             state.reorder(rows)
             source, target = source[rows.flatten()], target[rows.flatten()]
-            target[:, place:] = random_target(subject, len(target), 1 + target.shape[1] - place)[:, 1:]
-        logits, state = subject.step(target[:, place], state)
-        deviations.append(_apart(logits, subject.logits(source, target[:, : place + 1])[:, -1]))
+            target[:, place:] = random_target(adapter, len(target), 1 + target.shape[1] - place)[:, 1:]
+        logits, state = adapter.step(target[:, place], state)
+        deviations.append(_apart(logits, adapter.logits(source, target[:, : place + 1])[:, -1]))
     return _worst(deviations)
 
 
-def beam_of_one_is_greedy(subject: Subject) -> float:
-    source = random_source(subject)
+def beam_of_one_is_greedy(adapter: ModelAdapter) -> float:
+    source = random_source(adapter)
     limits = Limits([2 * TARGET] * len(source))
-    pairs = zip(generate(subject, source, Greedy(), limits), generate(subject, source, Beam(1), limits), strict=True)
+    pairs = zip(generate(adapter, source, Greedy(), limits), generate(adapter, source, Beam(1), limits), strict=True)
     return sum(greedy[0].tokens != beam[0].tokens for greedy, beam in pairs)
 
 
 @torch.no_grad()
-def watched_is_unwatched(subject: Subject) -> float:
-    source, target = random_source(subject), random_target(subject)
-    plain = subject.outputs(source, target)
-    with watch(subject.module, *_taps(subject, "")):
-        return _all_apart(subject.outputs(source, target), plain)
+def watched_is_unwatched(adapter: ModelAdapter) -> float:
+    source, target = random_source(adapter), random_target(adapter)
+    plain = adapter.outputs(source, target)
+    with watch(adapter.module, *_taps(adapter, "")):
+        return _all_apart(adapter.outputs(source, target), plain)
 
 
 @torch.no_grad()
-def rows_sum_to_one(subject: Subject) -> float:
+def rows_sum_to_one(adapter: ModelAdapter) -> float:
     # Of ragged prompts the blanks before the shorter ones see nothing, and their rows are zero.
-    lengths = (9,) * len(LENGTHS) if isinstance(subject, Continuing) else LENGTHS
-    with watch(subject.module, *_taps(subject, ".weights")) as seen:
-        subject.outputs(random_source(subject, lengths), random_target(subject))
+    lengths = (9,) * len(LENGTHS) if isinstance(adapter, Continuing) else LENGTHS
+    with watch(adapter.module, *_taps(adapter, ".weights")) as seen:
+        adapter.outputs(random_source(adapter, lengths), random_target(adapter))
     rows = torch.cat([value.sum(-1).flatten() for values in seen.values() for value in values])
     return (rows - 1).abs().max().item()
 
 
 @torch.no_grad()
-def a_set_without_positions(subject: Subject) -> float:
-    with _no_positions(subject):
-        return _moved_by_permutation(subject)
+def a_set_without_positions(adapter: ModelAdapter) -> float:
+    with _no_positions(adapter):
+        return _moved_by_permutation(adapter)
 
 
 @torch.no_grad()
-def a_sequence_with_positions(subject: Subject) -> float:
-    if not (subject.positions or subject.ordered):
+def a_sequence_with_positions(adapter: ModelAdapter) -> float:
+    if not (adapter.positions or adapter.ordered):
         raise Missing("it names no `positions`")
-    return _moved_by_permutation(subject)
+    return _moved_by_permutation(adapter)
 
 
 @torch.no_grad()
-def memory_is_used(subject: Subject) -> float:
-    source, other, target = random_source(subject), random_source(subject), random_target(subject)
-    one, two = subject.logits(source, target), subject.logits(other, target)
+def memory_is_used(adapter: ModelAdapter) -> float:
+    source, other, target = random_source(adapter), random_source(adapter), random_target(adapter)
+    one, two = adapter.logits(source, target), adapter.logits(other, target)
     return _least(_apart(a, b) for a, b in zip(one, two, strict=True))
 
 
 @torch.no_grad()
-def reads_both_ways(subject: Subject) -> float:
+def reads_both_ways(adapter: ModelAdapter) -> float:
     """How far the words before a place move, at least, when those from there on are others."""
-    if not isinstance(subject, Reading):
+    if not isinstance(adapter, Reading):
         raise Missing("it writes, and may not see what follows")
     length = LENGTHS[0]
-    source, other = (random_source(subject, (length,) * len(LENGTHS)) for _ in range(2))
-    target = random_target(subject)
-    wanted = subject.outputs(source, target)
+    source, other = (random_source(adapter, (length,) * len(LENGTHS)) for _ in range(2))
+    target = random_target(adapter)
+    wanted = adapter.outputs(source, target)
 
     def moved(place: int) -> Iterator[float]:
         changed = torch.cat([source[:, :place], other[:, place:]], dim=1)
-        pairs = zip(subject.outputs(changed, target), wanted, strict=True)
+        pairs = zip(adapter.outputs(changed, target), wanted, strict=True)
         return (_apart(found[:, : place + 1], output[:, : place + 1]) for found, output in pairs)
 
     return _least(change for place in range(length) for change in moved(place))
 
 
 @torch.no_grad()
-def sentences_told_apart(subject: Subject) -> float:
-    if not isinstance(subject, Reading):
+def sentences_told_apart(adapter: ModelAdapter) -> float:
+    if not isinstance(adapter, Reading):
         raise Missing("it is not told which sentence a word belongs to")
-    if subject.sentences == 1:
+    if adapter.num_segments == 1:
         raise Missing("it knows one sentence only")
-    source = random_source(subject)
-    first = subject.said(source, torch.zeros_like(source))
-    others = (subject.said(source, torch.full_like(source, other)) for other in range(1, subject.sentences))
+    source = random_source(adapter)
+    first = adapter.said(source, torch.zeros_like(source))
+    others = (adapter.said(source, torch.full_like(source, other)) for other in range(1, adapter.num_segments))
     return _least(_apart(one, wanted) for other in others for one, wanted in zip(other, first, strict=True))
 
 
 @torch.no_grad()
-def padding_regions(subject: Subject) -> float:
+def padding_regions(adapter: ModelAdapter) -> float:
     """How far the outputs move when every picture has three more regions that are padding, with anything in them."""
-    source, segments, regions, boxes = _beside_pictures(subject)
+    source, segment_ids, regions, boxes = _beside_pictures(adapter)
     wider = torch.cat([regions, torch.randn_like(regions[:, :1]).expand(-1, 3, -1)], dim=1)
     longer = torch.cat([boxes, torch.zeros_like(boxes[:, :1]).expand(-1, 3, -1)], dim=1)
-    assert isinstance(subject, ReadingPictures)
-    found, wanted = subject.beside(source, segments, wider, longer), subject.beside(source, segments, regions, boxes)
+    assert isinstance(adapter, ReadingPictures)
+    found, wanted = (
+        adapter.beside(source, segment_ids, wider, longer),
+        adapter.beside(source, segment_ids, regions, boxes),
+    )
     return _all_apart(found, wanted)
 
 
 @torch.no_grad()
-def both_streams_matter(subject: Subject) -> float:
+def both_streams_matter(adapter: ModelAdapter) -> float:
     """How far any output of any pair moves, at least, when its picture shows something else, or its words do."""
-    source, segments, regions, boxes = _beside_pictures(subject)
-    assert isinstance(subject, ReadingPictures)
-    wanted = subject.beside(source, segments, regions, boxes)
+    source, segment_ids, regions, boxes = _beside_pictures(adapter)
+    assert isinstance(adapter, ReadingPictures)
+    wanted = adapter.beside(source, segment_ids, regions, boxes)
     others = (
-        subject.beside(source, segments, torch.randn_like(regions), boxes),
-        subject.beside(random_source(subject), segments, regions, boxes),
+        adapter.beside(source, segment_ids, torch.randn_like(regions), boxes),
+        adapter.beside(random_source(adapter), segment_ids, regions, boxes),
     )
     pairs = [pair for other in others for pair in zip(other, wanted, strict=True)]
     return _least(_apart(one[row], output[row]) for one, output in pairs for row in range(len(source)))
 
 
-def _beside_pictures(subject: Subject) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    if not isinstance(subject, ReadingPictures):
+def _beside_pictures(adapter: ModelAdapter) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    if not isinstance(adapter, ReadingPictures):
         raise Missing("it reads no text beside a picture")
-    source = random_source(subject)
-    return source, source % subject.sentences, *subject.pictures(source)
+    source = random_source(adapter)
+    return source, source % adapter.num_segments, *adapter.pictures(source)
 
 
-def dead_parameters(subject: Subject) -> float:
+def dead_parameters(adapter: ModelAdapter) -> float:
     """Parameters that no gradient reaches. (A key's bias moves all scores of a row alike: softmax does not see it.)"""
-    source, target = random_source(subject, LENGTHS * 4), random_target(subject, 4 * len(LENGTHS))
+    source, target = random_source(adapter, LENGTHS * 4), random_target(adapter, 4 * len(LENGTHS))
     learning = {
         name: parameter
-        for name, parameter in subject.module.named_parameters()
+        for name, parameter in adapter.module.named_parameters()
         if parameter.requires_grad and not name.endswith("key.bias")
     }
     if not learning:
         return 0
     with torch.enable_grad():
-        outputs = [output.masked_fill(output.isinf(), 0.0) for output in subject.outputs(source, target)]
+        outputs = [output.masked_fill(output.isinf(), 0.0) for output in adapter.outputs(source, target)]
         mixed = torch.stack([(torch.randn_like(output) * output).mean() for output in outputs]).sum()
         gradients = torch.autograd.grad(mixed, list(learning.values()), allow_unused=True)
     return sum(gradient is None or not (gradient.any() and gradient.isfinite().all()) for gradient in gradients)
 
 
-def _taps(subject: Subject, ending: str) -> list[str]:
-    found = [path for path in taps(subject.module) if path.endswith(ending)]
+def _taps(adapter: ModelAdapter, ending: str) -> list[str]:
+    found = [path for path in taps(adapter.module) if path.endswith(ending)]
     if not found:
         raise Missing("it has no attention" if ending else "it has no taps")
     return found
 
 
-def _moved_by_permutation(subject: Subject) -> float:
+def _moved_by_permutation(adapter: ModelAdapter) -> float:
     """How far the outputs move when the words of each source change places; the end stays where it is."""
-    words = subject.words
+    words = adapter.words
     if words < 2:
         raise Missing("it sees one word of a source: that has no order")
-    source, target = random_source(subject, (words,) * 3), random_target(subject, 3)
+    source, target = random_source(adapter, (words,) * 3), random_target(adapter, 3)
     order = torch.cat([torch.arange(words).roll(words // 2), torch.tensor([words])])
-    moved = subject.outputs(source[:, order], target)
-    return _all_apart(moved, subject.reordered(subject.outputs(source, target), order))
+    moved = adapter.outputs(source[:, order], target)
+    return _all_apart(moved, adapter.reordered(adapter.outputs(source, target), order))
 
 
 @contextmanager
-def _no_positions(subject: Subject) -> Iterator[None]:
-    if subject.ordered:
+def _no_positions(adapter: ModelAdapter) -> Iterator[None]:
+    if adapter.ordered:
         raise Missing("it knows the order without positions, by recurrence, convolution or what it may see")
-    if not subject.positions:
+    if not adapter.positions:
         raise Missing("it names no `positions`")
-    hooks = [module.register_forward_hook(_zeros) for module in subject.positions]
+    hooks = [module.register_forward_hook(_zeros) for module in adapter.positions]
     try:
         yield
     finally:

@@ -20,11 +20,11 @@ from regard.errors import InputError
 from regard.evaluation.formulas import FORMULAS, Formula
 from regard.evaluation.random_words import random_words
 from regard.inspection.capture import watch
-from regard.layers.cache import Cache
+from regard.layers.cache import KVCache
 from regard.layers.tap import taps
 from regard.models.bert import BertConfig
 from regard.models.captioner import CaptionerConfig
-from regard.models.symbols import LanguageConfig
+from regard.models.special_ids import CausalLMConfig
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.models.vilbert import BOX, ViLBERTConfig
 
@@ -46,11 +46,11 @@ class Row:
 def model_cost(model: Any, *, batch: int, source: int, target: int) -> list[Row]:
     """The costs of a model for a batch of pairs, with `source` and `target` tokens each; a picture has no `source`."""
     formula = FORMULAS[type(model.config)](model.config, source, target)
-    _check_room(formula, batch, target * model.config.written)
+    _check_room(formula, batch, target * model.config.output_vocab_size)
     sources = _sources(model, batch, source)
-    targets = _ids(model, model.config.written, batch, target)
+    targets = _ids(model, model.config.output_vocab_size, batch, target)
     if not _continues(model):
-        targets[:, 0] = model.config.symbols.begin
+        targets[:, 0] = model.config.special_ids.bos_id
     passing = _Passed.over(model, sources, targets)
     reading = _seconds(lambda: _start(model, sources, targets))
     state = _start(model, sources, targets)
@@ -77,8 +77,8 @@ def reader_cost(model: Any, *, batch: int, length: int) -> list[Row]:
     """The costs of a model that reads and does not write, for rows of `length` tokens, all of them guessed."""
     config: BertConfig = model.config
     formula = FORMULAS[type(config)](config, length, length)
-    _check_room(formula, batch, length * (config.vocabulary if hasattr(model, "word_logits") else config.width))
-    passing = _Passed.over(model, _ids(model, config.vocabulary, batch, length))
+    _check_room(formula, batch, length * (config.vocab_size if hasattr(model, "word_logits") else config.width))
+    passing = _Passed.over(model, _ids(model, config.vocab_size, batch, length))
     return [
         *_sizes(model),
         Row("multiply-adds of a pass", "", batch * formula.multiply_adds, passing.adds),
@@ -94,8 +94,8 @@ def pair_cost(model: Any, *, batch: int, length: int, regions: int) -> list[Row]
     """The costs of a model that reads a text beside a picture: of `length` tokens, all guessed, and so many regions."""
     config: ViLBERTConfig = model.config
     formula = FORMULAS[type(config)](config, length, length, regions)
-    _check_room(formula, batch, length * config.vocabulary + regions * config.seeing.numbers)
-    ids = _ids(model, config.vocabulary, batch, length)
+    _check_room(formula, batch, length * config.vocab_size + regions * config.seeing.numbers)
+    ids = _ids(model, config.vocab_size, batch, length)
     picture = torch.randn(batch, regions, config.seeing.numbers), torch.rand(batch, regions, BOX) + 0.1
     passing = _Passed.over(model, ids, torch.zeros_like(ids), *picture)
     return [
@@ -140,7 +140,7 @@ class _Passed:
 
 def _continues(model: Any) -> bool:
     """A language model: its source, the prompt, and its target are one text."""
-    return isinstance(model.config, LanguageConfig)
+    return isinstance(model.config, CausalLMConfig)
 
 
 def _pass(model: Any, *inputs: Tensor) -> Any:
@@ -158,7 +158,7 @@ def _sources(model: Any, batch: int, length: int) -> Tensor:
     config = model.config
     if isinstance(config, CaptionerConfig):
         return torch.randn(batch, 3, config.side, config.side)
-    return _ids(model, config.vocabulary, batch, length)
+    return _ids(model, config.vocab_size, batch, length)
 
 
 def _check_room(formula: Formula, batch: int, outputs: int) -> None:
@@ -176,8 +176,8 @@ def _seconds(run: Callable[[], Any]) -> float:
     return time.perf_counter() - begun
 
 
-def _ids(model: Any, vocabulary: int, batch: int, length: int) -> Tensor:
-    return random_words(vocabulary, model.config.symbols, batch * length).view(batch, length)
+def _ids(model: Any, vocab_size: int, batch: int, length: int) -> Tensor:
+    return random_words(vocab_size, model.config.special_ids, batch * length).view(batch, length)
 
 
 def counted(model: Any, *inputs: Tensor) -> float:
@@ -222,7 +222,7 @@ def storages_of(state: Any) -> dict[int, int]:
 def _numbers(thing: Any) -> Iterator[Tensor]:
     if isinstance(thing, Tensor) and thing.is_floating_point():
         yield thing
-    elif isinstance(thing, Cache):
+    elif isinstance(thing, KVCache):
         yield from thing.seen[:2]
     elif isinstance(thing, (list, tuple)):
         yield from (number for part in thing for number in _numbers(part))
@@ -242,7 +242,7 @@ class Pairing:
 
 def pairings(lengths: tuple[tuple[int, int], ...] = ((16, 16), (64, 16), (16, 64), (128, 128))) -> list[Pairing]:
     """A Transformer of one layer and one head reads N words and writes M: how many weights it computes."""
-    model = Transformer(TransformerConfig(vocabulary=16, width=8, heads=1, layers=1, feed_forward=8)).eval()
+    model = Transformer(TransformerConfig(vocab_size=16, width=8, heads=1, layers=1, feed_forward=8)).eval()
     found = []
     for n, m in lengths:
         counted_bytes = _watched(model, _attention_taps(model), _ids(model, 16, 1, n), _ids(model, 16, 1, m))

@@ -50,7 +50,7 @@ class Resolved:
 class _Seen:
     """What was seen of N sentences: the words of each layer at "it" and at the two nouns, and the attention of "it"."""
 
-    words: Tensor  # (L + 1, N, 3, D)
+    hidden: Tensor  # (L + 1, N, 3, D)
     looks: dict[str, Tensor]  # path of a head's weights -> (N, H, 2): what "it" gives each noun
     answers: np.ndarray  # (N,) 0 or 1
 
@@ -58,15 +58,15 @@ class _Seen:
 def resolve(model: nn.Module, tokenizer: Pieces, *, learned: int = 8000, asked: int = 1000) -> Resolved:
     """Probe a model on the built-in stories."""
     known = _look(model, tokenizer, Stories(seed=1).stories(0, learned))
-    new = _look(model, tokenizer, Stories(seed=1, part="heldout").stories(0, asked))
+    new = _look(model, tokenizer, Stories(seed=1, part="validation").stories(0, asked))
     choosing = np.random.default_rng(0).permutation(len(known.answers)) % FOLD == 0  # sentences stand by length
     scores, chosen = [], []
-    for layer in range(len(known.words)):
-        features = _features(known.words[layer])
+    for layer in range(len(known.hidden)):
+        features = _features(known.hidden[layer])
         first = _fit(features[~choosing], known.answers[~choosing])
         chosen.append(first.score(features[choosing], known.answers[choosing]))
         probe = _fit(features, known.answers)
-        scores.append(float(probe.score(_features(new.words[layer]), new.answers)))
+        scores.append(float(probe.score(_features(new.hidden[layer]), new.answers)))
     heads = {name: _right(looks, known.answers) for name, looks in known.looks.items()}
     path = max(heads, key=lambda name: heads[name].max())
     head = int(heads[path].argmax())
@@ -80,9 +80,9 @@ def _fit(features: np.ndarray, answers: np.ndarray) -> LogisticRegression:
     return LogisticRegression(C=STRENGTH, fit_intercept=False, max_iter=2000).fit(features, answers)
 
 
-def _features(words: Tensor) -> np.ndarray:
+def _features(hidden: Tensor) -> np.ndarray:
     """(N, 2 D): what speaks for the second noun, less what speaks for the first."""
-    it, first, second = words.unbind(1)
+    it, first, second = hidden.unbind(1)
     return torch.cat([it * second - it * first, second - first], dim=1).numpy()
 
 
@@ -112,8 +112,8 @@ def _questions(tokenizer: Pieces, stories: Iterable[Story]) -> Iterator[_Questio
 def _look(model: Any, tokenizer: Pieces, stories: Iterable[Story]) -> _Seen:
     encoder = model.encoder
     weights = [path for path in taps(encoder) if path.endswith("attention.weights")]
-    blocks = [path for path in taps(encoder) if path.endswith(".words")]
-    words: list[Tensor] = []
+    blocks = [path for path in taps(encoder) if path.endswith(".hidden")]
+    hidden: list[Tensor] = []
     looks: dict[str, list[Tensor]] = {path: [] for path in weights}
     answers: list[int] = []
     questions = sorted(_questions(tokenizer, stories), key=lambda one: len(one.ids))  # of one length, side by side
@@ -124,13 +124,13 @@ def _look(model: Any, tokenizer: Pieces, stories: Iterable[Story]) -> _Seen:
             with watch(encoder, *weights, *blocks) as seen:
                 encoder(ids)
             layers = [encoder.embedding(ids, None), *(seen[path][0] for path in blocks)]
-            words.append(torch.stack([layer[rows[:, None], places] for layer in layers]))  # (L + 1, B, 3, D)
+            hidden.append(torch.stack([layer[rows[:, None], places] for layer in layers]))  # (L + 1, B, 3, D)
             for path in weights:
                 of_it = seen[path][0][rows, :, places[:, 0]]  # (B, H, T)
                 looks[path].append(of_it.gather(2, places[:, None, 1:].expand(-1, of_it.shape[1], -1)))
             answers += [one.answer for one in several]
     found = {path: torch.cat(several) for path, several in looks.items()}
-    return _Seen(torch.cat(words, dim=1), found, np.array(answers))
+    return _Seen(torch.cat(hidden, dim=1), found, np.array(answers))
 
 
 def _batched(several: Iterable[_Question], size: int) -> Iterator[list[_Question]]:

@@ -18,19 +18,19 @@ BOX = 5  # numbers of a box
 REGIONS = (4, 1, 3, 6, 2)  # of the pictures that the laws are tried on; never as many as a text has words
 
 
-class Subject:
+class ModelAdapter:
     """A model under the laws: reads a source, writes a target. Override what your module does differently."""
 
     words = 9  # of a source in which they change places, all of them seen
 
     def __init__(
-        self, module: nn.Module, *, vocabulary: int, symbols: Any, target_vocabulary: int | None = None
+        self, module: nn.Module, *, vocab_size: int, special_ids: Any, target_vocab_size: int | None = None
     ) -> None:
         self.module = module
-        self.vocabulary = vocabulary
-        self.target_vocabulary = target_vocabulary or vocabulary
-        self.symbols = symbols
-        self.config = SimpleNamespace(symbols=symbols)  # as `generate` wants it
+        self.vocab_size = vocab_size
+        self.target_vocab_size = target_vocab_size or vocab_size
+        self.special_ids = special_ids
+        self.config = SimpleNamespace(special_ids=special_ids)  # as `generate` wants it
 
     def logits(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits (B, T, V) for source (B, S), padded at the end, and target (B, T), which begins with `begin`."""
@@ -67,16 +67,18 @@ class Subject:
         return getattr(self.module, name)
 
 
-class Continuing(Subject):
+class Continuing(ModelAdapter):
     """A language model under the laws: the source is a prompt, the target the text behind it.
 
     Padding and the end of a source are no ids of the model: they are taken away before it sees a row.
     """
 
-    def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any) -> None:
-        begin = symbols.end if symbols.begin is None else symbols.begin
-        super().__init__(module, vocabulary=vocabulary, symbols=SimpleNamespace(padding=-1, begin=begin or 0, end=-2))
-        self.config = SimpleNamespace(symbols=symbols)
+    def __init__(self, module: nn.Module, *, vocab_size: int, special_ids: Any) -> None:
+        begin = special_ids.eos_id if special_ids.bos_id is None else special_ids.bos_id
+        super().__init__(
+            module, vocab_size=vocab_size, special_ids=SimpleNamespace(pad_id=-1, bos_id=begin or 0, eos_id=-2)
+        )
+        self.config = SimpleNamespace(special_ids=special_ids)
 
     @property
     def ordered(self) -> bool:
@@ -85,46 +87,47 @@ class Continuing(Subject):
 
     def logits(self, source: Tensor, target: Tensor) -> Tensor:
         rows = [[*prompt, *text] for prompt, text in zip(self._prompts(source), target.tolist(), strict=True)]
-        ids = torch.full((len(rows), max(map(len, rows))), self.symbols.padding)
+        ids = torch.full((len(rows), max(map(len, rows))), self.special_ids.pad_id)
         for line, row in zip(ids, rows, strict=True):
             line[len(line) - len(row) :] = torch.tensor(row)
-        segments = (ids != self.symbols.padding).long()
-        return self.module(ids * segments, segments)[:, -target.shape[1] :]
+        segment_ids = (ids != self.special_ids.pad_id).long()
+        return self.module(ids * segment_ids, segment_ids)[:, -target.shape[1] :]
 
     def start(self, source: Tensor) -> Any:
         """The begin symbol, which every target has first, is the last of the prompt."""
-        return self._own("start")([[*prompt, self.symbols.begin] for prompt in self._prompts(source)])
+        return self._own("start")([[*prompt, self.special_ids.bos_id] for prompt in self._prompts(source)])
 
     def _prompts(self, source: Tensor) -> list[list[int]]:
         return [[word for word in row if word >= 0] for row in source.tolist()]
 
 
-class Reading(Subject):
+class Reading(ModelAdapter):
     """A model that reads both ways and does not write: the source is a row, and all it says of it is compared.
 
     Override `read` for a module of your own. There are no targets, and no logits of what comes next.
     """
 
-    def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any, sentences: int = 1) -> None:
-        super().__init__(module, vocabulary=vocabulary, symbols=symbols)
-        self.sentences = sentences
+    def __init__(self, module: nn.Module, *, vocab_size: int, special_ids: Any, num_segments: int = 1) -> None:
+        super().__init__(module, vocab_size=vocab_size, special_ids=special_ids)
+        self.num_segments = num_segments
 
-    def read(self, ids: Tensor, segments: Tensor) -> list[Tensor]:
+    def read(self, ids: Tensor, segment_ids: Tensor) -> list[Tensor]:
         """What it says of ids (B, T), padded at the end: of the words, (B, T, …), and of the row, (B, …)."""
-        found = self.module(ids, segments)
+        found = self.module(ids, segment_ids)
         return [one for one in (found if isinstance(found, tuple) else [found]) if one is not None]
 
     def outputs(self, source: Tensor, target: Tensor) -> list[Tensor]:
         """Of the words behind `begin`, but for padding, and of the row, as if it were one place."""
         # The sentence of a word is told by its id: so it moves with the word.
-        return self.said(source, source % self.sentences)
+        return self.said(source, source % self.num_segments)
 
-    def said(self, source: Tensor, segments: Tensor) -> list[Tensor]:
+    def said(self, source: Tensor, segment_ids: Tensor) -> list[Tensor]:
         """The same, with the sentence of each word given."""
-        ids, segments = pad(source, (1, 0), value=self.symbols.begin), pad(segments, (1, 0))
-        padding = (ids == self.symbols.padding)[:, :, None]
+        ids, segment_ids = pad(source, (1, 0), value=self.special_ids.bos_id), pad(segment_ids, (1, 0))
+        padding = (ids == self.special_ids.pad_id)[:, :, None]
         return [
-            one.masked_fill(padding, -torch.inf) if one.dim() == 3 else one[:, None] for one in self.read(ids, segments)
+            one.masked_fill(padding, -torch.inf) if one.dim() == 3 else one[:, None]
+            for one in self.read(ids, segment_ids)
         ]
 
     def reordered(self, outputs: list[Tensor], order: Tensor) -> list[Tensor]:
@@ -139,23 +142,23 @@ class Reading(Subject):
         raise Missing(READS)
 
 
-class Seeing(Subject):
+class Seeing(ModelAdapter):
     """A captioner under the laws: the source is a picture, each of its first cells painted by a word of the source.
 
     So other words are another picture, words that change places are cells that do, and padding is bare ground.
     """
 
-    def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any, side: int, cell: int) -> None:
-        super().__init__(module, vocabulary=vocabulary, symbols=symbols)
+    def __init__(self, module: nn.Module, *, vocab_size: int, special_ids: Any, side: int, cell: int) -> None:
+        super().__init__(module, vocab_size=vocab_size, special_ids=special_ids)
         self.grid = side // cell
         self.words = min(self.words, self.grid**2)
-        paints = torch.randn(vocabulary, 3, cell, cell, generator=torch.Generator().manual_seed(0))
-        self.paints = paints.index_fill(0, torch.tensor([symbols.padding]), 0.0)
+        paints = torch.randn(vocab_size, 3, cell, cell, generator=torch.Generator().manual_seed(0))
+        self.paints = paints.index_fill(0, torch.tensor([special_ids.pad_id]), 0.0)
 
     def pictures(self, source: Tensor) -> Tensor:
         """Pixels (B, 3, side, side) for words (B, S); words beyond the last cell are not seen."""
         cells = source[:, : self.grid**2]
-        cells = pad(cells, (0, self.grid**2 - cells.shape[1]), value=self.symbols.padding)
+        cells = pad(cells, (0, self.grid**2 - cells.shape[1]), value=self.special_ids.pad_id)
         painted = self.paints[cells].unflatten(1, (self.grid, self.grid))  # (B, rows, columns, 3, cell, cell)
         return painted.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3)
 
@@ -177,17 +180,19 @@ class ReadingPictures(Reading):
     Pictures are of several sizes, so that rows side by side need padding. Override `say` for a module of your own.
     """
 
-    def __init__(self, module: nn.Module, *, vocabulary: int, symbols: Any, features: int, sentences: int = 1) -> None:
-        super().__init__(module, vocabulary=vocabulary, symbols=symbols, sentences=sentences)
+    def __init__(
+        self, module: nn.Module, *, vocab_size: int, special_ids: Any, features: int, num_segments: int = 1
+    ) -> None:
+        super().__init__(module, vocab_size=vocab_size, special_ids=special_ids, num_segments=num_segments)
         chance = torch.Generator().manual_seed(0)
         self._pictures = [
             (torch.randn(count, features, generator=chance), 0.05 + 0.9 * torch.rand(count, BOX, generator=chance))
             for count in REGIONS
         ]
 
-    def say(self, ids: Tensor, segments: Tensor, regions: Tensor, boxes: Tensor) -> dict[str, Tensor]:
-        """What it says, by name: `words` (B, T, …), `regions` (B, R, …), and of the pair anything (B, …)."""
-        found = self.module(ids, segments, regions, boxes)
+    def say(self, ids: Tensor, segment_ids: Tensor, regions: Tensor, boxes: Tensor) -> dict[str, Tensor]:
+        """Outputs by name: `hidden` or `tokens` (B, T, …), `regions` (B, R, …), and any of the pair (B, …)."""
+        found = self.module(ids, segment_ids, regions, boxes)
         if isinstance(found, tuple):
             return found._asdict()  # type: ignore[attr-defined]
         pointing = found.dim() == 2 and found.shape[1] == regions.shape[1] and not hasattr(self.module, "head")
@@ -195,18 +200,19 @@ class ReadingPictures(Reading):
 
     def pictures(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """A picture for each text: regions (B, R, F) and boxes (B, R, 5), padded by zeros."""
-        numbers = ((source != self.symbols.padding).sum(1) % len(self._pictures)).tolist()
+        numbers = ((source != self.special_ids.pad_id).sum(1) % len(self._pictures)).tolist()
         regions, boxes = zip(*(self._pictures[number] for number in numbers), strict=True)
         return pad_sequence(list(regions), batch_first=True), pad_sequence(list(boxes), batch_first=True)
 
-    def said(self, source: Tensor, segments: Tensor) -> list[Tensor]:
-        return self.beside(source, segments, *self.pictures(source))
+    def said(self, source: Tensor, segment_ids: Tensor) -> list[Tensor]:
+        return self.beside(source, segment_ids, *self.pictures(source))
 
-    def beside(self, source: Tensor, segments: Tensor, regions: Tensor, boxes: Tensor) -> list[Tensor]:
+    def beside(self, source: Tensor, segment_ids: Tensor, regions: Tensor, boxes: Tensor) -> list[Tensor]:
         """The outputs beside these pictures: of the words first, then of the regions, then of the pair."""
-        ids, segments = pad(source, (1, 0), value=self.symbols.begin), pad(segments, (1, 0))
-        found = self.say(ids, segments, regions, boxes)
-        blank = {"words": ids == self.symbols.padding, "regions": ~boxes.any(-1)}
+        ids, segment_ids = pad(source, (1, 0), value=self.special_ids.bos_id), pad(segment_ids, (1, 0))
+        found = self.say(ids, segment_ids, regions, boxes)
+        unread = ids == self.special_ids.pad_id
+        blank = {"hidden": unread, "tokens": unread, "regions": ~boxes.any(-1)}
         outputs = [
             one.masked_fill(blank[name].view(*blank[name].shape, *[1] * (one.dim() - 2)), -torch.inf)
             for name in blank
@@ -219,4 +225,4 @@ READS = "it reads, and does not write"
 
 
 class Missing(Exception):  # noqa: N818 - not an error: the law does not apply
-    """What a law needs and the subject does not have."""
+    """What a law needs and the model does not have."""

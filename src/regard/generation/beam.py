@@ -22,8 +22,8 @@ def beam_search(
     model: Generator, inputs: Any, limits: Limits, *, width: int, length_penalty: float
 ) -> list[list[Hypothesis]]:
     """For each sentence up to `width` hypotheses, the best first."""
-    symbols = model.config.symbols
-    ends = ends_of(symbols, limits)
+    special_ids = model.config.special_ids
+    ends = ends_of(special_ids, limits)
     ending = torch.tensor(ends)
     state = model.start(inputs)
     sentences = [Finished(width, length_penalty, ends) for _ in state.first]
@@ -37,7 +37,7 @@ def beam_search(
     step = 0
     while numbers:
         logits, state = model.step(tokens, state)
-        best = best_continuations(logits, allow(logits, symbols, limits, step), totals, (1 + len(ends)) * width)
+        best = best_continuations(logits, allow(logits, special_ids, limits, step), totals, (1 + len(ends)) * width)
         texts = torch.cat(
             [_take(written, best.beams), best.tokens[..., None]], dim=-1
         )  # (sentences, candidates, step + 1)

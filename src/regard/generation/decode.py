@@ -3,9 +3,9 @@
 A generator offers `state = model.start(inputs)` and `logits, state = model.step(tokens, state)`; its state offers
 `first`, the tokens to step first, and `reorder(rows)`. Nothing else is asked, so every strategy serves every model.
 
-A step's last product, the one with all words of the vocabulary, is a quarter of a translator's work and a third of a
-small GPT's. A generator that offers `words, state = model.advance(tokens, state)` and `model.screen()` lets greedy
-writing that wants no scores do without most of it.
+The output projection of a step is a quarter of a translator's work and a third of a small GPT's. A generator that
+offers `hidden, state = model.decode_step(tokens, state)` and `model.argmax_shortlist()` lets greedy decoding without
+scores skip most of it.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.errors import InputError
 from regard.generation.ranking import log_total
-from regard.layers.screening import Screen
+from regard.layers.screening import ArgmaxShortlist
 
 
 class State(Protocol):
@@ -32,7 +32,7 @@ class State(Protocol):
 class Generator(Protocol):
     """A model that can write."""
 
-    config: Any  # its `symbols` name the end, and padding, which is never written; None where there is none
+    config: Any  # its `special_ids` name the end, and padding, which is never written; None where there is none
 
     def start(self, inputs: Any) -> Any: ...
 
@@ -48,7 +48,7 @@ class Limits:
 
     `numbers[i]` is what the caller calls row i, where rows were sorted or split into batches; chance goes by it. A
     text that reaches its limit is cut off there; a beam ranks it as if it had ended for nothing where it is `closed`.
-    Only ids below `words` are written: a table may have more rows than its tokenizer words. Probabilities are the
+    Only ids below `hidden` are written: a table may have more rows than its tokenizer words. Probabilities are the
     model's, which gives padding its share, or, `renormalized`, those of what may be written.
 
     `ends` are tokens that end a text beside the model's own end. `prompts[i]` is what stands before the text of row i.
@@ -63,7 +63,7 @@ class Limits:
     ends: Collection[int] = ()
     prompts: Sequence[Sequence[int]] | None = None
     watch: Watch | None = None
-    words: int | None = None
+    vocab_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -106,22 +106,22 @@ class Next(NamedTuple):
 Advance = Callable[[Tensor, Any, int, "list[_Text]"], Next]
 
 
-def ends_of(symbols: Any, limits: Limits) -> list[int]:
+def ends_of(special_ids: Any, limits: Limits) -> list[int]:
     """The tokens that end a text."""
-    return sorted({*limits.ends} | ({symbols.end} if symbols.end is not None else set()))
+    return sorted({*limits.ends} | ({special_ids.eos_id} if special_ids.eos_id is not None else set()))
 
 
-def banned(symbols: Any, limits: Limits, step: int, vocabulary: int) -> list[int]:
+def banned(special_ids: Any, limits: Limits, step: int, vocab_size: int) -> list[int]:
     """What may not be written: padding, no words, the end of a text too short."""
-    found = [] if symbols.padding is None else [symbols.padding]
-    found += range(vocabulary if limits.words is None else limits.words, vocabulary)
-    return found + ends_of(symbols, limits) if step < limits.shortest else found
+    found = [] if special_ids.pad_id is None else [special_ids.pad_id]
+    found += range(vocab_size if limits.vocab_size is None else limits.vocab_size, vocab_size)
+    return found + ends_of(special_ids, limits) if step < limits.shortest else found
 
 
-def allow(logits: Tensor, symbols: Any, limits: Limits, step: int) -> Tensor:
+def allow(logits: Tensor, special_ids: Any, limits: Limits, step: int) -> Tensor:
     """Give what may not be written -inf, in place; the log total."""
     total = None if limits.renormalized else log_total(logits)
-    logits[:, banned(symbols, limits, step, logits.shape[1])] = -torch.inf
+    logits[:, banned(special_ids, limits, step, logits.shape[1])] = -torch.inf
     total = log_total(logits) if total is None else total
     if not total.isfinite().all():
         raise _not_finite()
@@ -132,58 +132,70 @@ def _not_finite() -> InputError:
     return InputError("the model's logits are not finite: its weights are damaged, or its training diverged")
 
 
-def write(model: Generator, inputs: Any, limits: Limits, choose: Choice, draws: int = 1) -> list[list[Hypothesis]]:
-    """Write all rows side by side, as `choose` chooses, `draws` rows for each input."""
+def write(
+    model: Generator, inputs: Any, limits: Limits, choose: Choice, num_samples: int = 1
+) -> list[list[Hypothesis]]:
+    """Write all rows side by side, as `choose` chooses, `num_samples` rows for each input."""
 
-    def advance(tokens: Tensor, state: Any, step: int, texts: list[_Text]) -> Next:
+    def decode_step(tokens: Tensor, state: Any, step: int, texts: list[_Text]) -> Next:
         logits, state = model.step(tokens, state)
-        total = allow(logits, model.config.symbols, limits, step)
+        total = allow(logits, model.config.special_ids, limits, step)
         tokens = choose(logits, [text.number for text in texts], [text.said for text in texts])
         return Next(tokens, logits.gather(1, tokens[:, None])[:, 0] - total, state)
 
-    return _write(model, inputs, limits, advance, draws)
+    return _write(model, inputs, limits, decode_step, num_samples)
 
 
-def screen_of(model: Any) -> Screen | None:
+def screen_of(model: Any) -> ArgmaxShortlist | None:
     """The model's screen; None where it has none, or where a subclass has another step, which it does not know of."""
     kind = type(model)
     owner = next((one for one in kind.__mro__ if "screen" in vars(one)), None)
     own = [one for one in (model, *kind.__mro__) if {"step", "logits", "_logits", "advance"} & vars(one).keys()]
-    return model.screen() if owner is not None and own[0] is owner else None
+    return model.argmax_shortlist() if owner is not None and own[0] is owner else None
 
 
-def write_unscored(model: Any, inputs: Any, limits: Limits, screen: Screen) -> list[list[Hypothesis]]:
+def write_unscored(
+    model: Any, inputs: Any, limits: Limits, argmax_shortlist: ArgmaxShortlist
+) -> list[list[Hypothesis]]:
     """Write the likeliest token always, as the model's screen finds it; nobody learns how likely it was."""
     first, later = (
-        frozenset(banned(model.config.symbols, limits, step, screen.vocabulary)) for step in (0, limits.shortest)
+        frozenset(banned(model.config.special_ids, limits, step, argmax_shortlist.vocab_size))
+        for step in (0, limits.shortest)
     )
 
-    def advance(tokens: Tensor, state: Any, step: int, _texts: list[_Text]) -> Next:
-        words, state = model.advance(tokens, state)
-        tokens = screen.likeliest(words, first if step < limits.shortest else later)
+    def decode_step(tokens: Tensor, state: Any, step: int, _texts: list[_Text]) -> Next:
+        hidden, state = model.decode_step(tokens, state)
+        tokens = argmax_shortlist.likeliest(hidden, first if step < limits.shortest else later)
         if (tokens < 0).any():
             raise _not_finite()
         return Next(tokens, torch.full(tokens.shape, torch.nan), state)
 
-    return _write(model, inputs, limits, advance)
+    return _write(model, inputs, limits, decode_step)
 
 
-def _write(model: Generator, inputs: Any, limits: Limits, advance: Advance, draws: int = 1) -> list[list[Hypothesis]]:
+def _write(
+    model: Generator, inputs: Any, limits: Limits, decode_step: Advance, num_samples: int = 1
+) -> list[list[Hypothesis]]:
     """Write all rows side by side, a token each a step; a row that is done leaves."""
-    ends = set(ends_of(model.config.symbols, limits))
+    ends = set(ends_of(model.config.special_ids, limits))
     state = model.start(inputs)
     count = len(state.first)
-    if draws > 1:
-        state.reorder(torch.arange(count, device=state.first.device)[:, None].expand(-1, draws))
+    if num_samples > 1:
+        state.reorder(torch.arange(count, device=state.first.device)[:, None].expand(-1, num_samples))
     tokens = state.first
     texts = [
-        _Text(number, number // draws, number % draws, list(limits.prompts[number // draws]) if limits.prompts else [])
-        for number in range(count * draws)
+        _Text(
+            number,
+            number // num_samples,
+            number % num_samples,
+            list(limits.prompts[number // num_samples]) if limits.prompts else [],
+        )
+        for number in range(count * num_samples)
     ]
     rows = texts  # those that are still written
     step = 0
     while rows:
-        tokens, gains, state = advance(tokens, state, step, rows)
+        tokens, gains, state = decode_step(tokens, state, step, rows)
         staying = [
             place
             for place, (text, token, gain) in enumerate(zip(rows, tokens.tolist(), gains.tolist(), strict=True))
@@ -196,7 +208,7 @@ def _write(model: Generator, inputs: Any, limits: Limits, advance: Advance, draw
             rows = [rows[place] for place in staying]
         step += 1
     found = [Hypothesis(text.tokens, text.total, text.total, text.ended, text.draw) for text in texts]
-    several = [found[start : start + draws] for start in range(0, len(found), draws)]
+    several = [found[start : start + num_samples] for start in range(0, len(found), num_samples)]
     return [sorted(each, key=lambda one: -one.score) for each in several]
 
 

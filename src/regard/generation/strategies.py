@@ -36,9 +36,9 @@ class Greedy:
         _check_penalty(self.repetition_penalty)
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
-        screen = screen_of(model) if not self.scored and self.repetition_penalty == 1.0 else None
-        if screen is not None:
-            return write_unscored(model, inputs, limits, screen)
+        argmax_shortlist = screen_of(model) if not self.scored and self.repetition_penalty == 1.0 else None
+        if argmax_shortlist is not None:
+            return write_unscored(model, inputs, limits, argmax_shortlist)
 
         def choose(logits: Tensor, rows: list[int], said: list[list[int]]) -> Tensor:
             return likeliest(discouraged(logits, said, self.repetition_penalty))
@@ -52,7 +52,7 @@ class Sample:
 
     top_k keeps the k likeliest, top_p the likeliest that together make up this share, min_p those that are at least
     this share as likely as the likeliest. Draw d of input i has its own stream (seed, i, d), so its text does not
-    depend on what is drawn beside it. `draws` texts are drawn for each input, the likeliest first.
+    depend on what is drawn beside it. `num_samples` texts are drawn for each input, the likeliest first.
     """
 
     temperature: float = 1.0
@@ -61,7 +61,7 @@ class Sample:
     min_p: float = 0.0
     repetition_penalty: float = 1.0
     seed: int = 0
-    draws: int = 1
+    num_samples: int = 1
 
     def __post_init__(self) -> None:
         if self.temperature == math.inf:
@@ -79,22 +79,22 @@ class Sample:
         _check_penalty(self.repetition_penalty)
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"seed is {self.seed}, wanted 0 to 2**63 - 1")
-        if self.draws < 1:
-            raise ConfigError(f"draws is {self.draws}, wanted 1 or more")
+        if self.num_samples < 1:
+            raise ConfigError(f"draws is {self.num_samples}, wanted 1 or more")
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
         names = limits.numbers or range(len(limits.longest))
         streams = [
             np.random.Generator(np.random.Philox(key=[self.seed, name], counter=[0, 0, 0, draw]))
             for name in names
-            for draw in range(self.draws)
+            for draw in range(self.num_samples)
         ]
 
         def draw(logits: Tensor, rows: list[int], said: list[list[int]]) -> Tensor:
             chances = torch.tensor([streams[row].random() for row in rows], dtype=torch.float64, device=logits.device)
             return self.pick(discouraged(logits, said, self.repetition_penalty), chances)
 
-        return write(model, inputs, limits, draw, self.draws)
+        return write(model, inputs, limits, draw, self.num_samples)
 
     def pick(self, logits: Tensor, chances: Tensor) -> Tensor:
         """Tokens (B,) at the places `chances` (B,) of the cumulated probabilities of what is left in."""

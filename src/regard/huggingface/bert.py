@@ -22,13 +22,13 @@ from regard.huggingface.names import Names, Rows
 from regard.huggingface.sentences import pooling_files, read_pooling
 from regard.models import MODELS, kind_of
 from regard.models.bert import BertConfig
-from regard.models.symbols import ReaderSymbols
+from regard.models.special_ids import EncoderIds
 from regard.text.word_pieces import WordPieces
 
 PREFIX = "bert."
 NAMES = Names(
     whole={
-        "embedding.words.weight": "embeddings.word_embeddings.weight",
+        "embedding.tokens.weight": "embeddings.word_embeddings.weight",
         "embedding.positions.table": "embeddings.position_embeddings.weight",
         "embedding.sentences.weight": "embeddings.token_type_embeddings.weight",
         "embedding.norm.weight": "embeddings.LayerNorm.weight",
@@ -68,9 +68,9 @@ class Head(NamedTuple):
 HEADS = {
     "bert": Head("BertModel", "encoding", {}),
     "bert-pretraining": Head("BertForPreTraining", "masked", WORDS | NEXT),
-    "bert-words": Head("BertForMaskedLM", "masked", WORDS),
-    "bert-classifier": Head("BertForSequenceClassification", "classification", CLASSES),
-    "bert-tagger": Head("BertForTokenClassification", "tagging", CLASSES),
+    "bert-masked-lm": Head("BertForMaskedLM", "masked", WORDS),
+    "bert-sequence-classification": Head("BertForSequenceClassification", "classification", CLASSES),
+    "bert-token-classification": Head("BertForTokenClassification", "tagging", CLASSES),
 }
 KINDS = tuple(HEADS)
 ARCHITECTURES = {head.architecture: kind for kind, head in HEADS.items()}
@@ -140,9 +140,11 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     return Loaded(kind, task, model.eval(), tokenizer, pooling=pooling, notes=[*notes, *more])
 
 
-def symbols_of(tokenizer: WordPieces) -> ReaderSymbols:
+def symbols_of(tokenizer: WordPieces) -> EncoderIds:
     """The ids a model knows."""
-    return ReaderSymbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end, mask=tokenizer.mask)
+    return EncoderIds(
+        pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id, mask_id=tokenizer.mask_id
+    )
 
 
 def _in_new_spelling(found: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -171,33 +173,33 @@ def _kind(theirs: BertFolderConfig, found: Iterable[str], path: Path) -> str:
 def _kind_of_weights(found: Iterable[str]) -> str:
     parts = {".".join(name.removeprefix(PREFIX).split(".")[:2]) for name in found}
     if "classifier.weight" in parts:
-        return "bert-classifier" if "pooler.dense" in parts else "bert-tagger"
+        return "bert-sequence-classification" if "pooler.dense" in parts else "bert-token-classification"
     if "cls.predictions" in parts:
-        return "bert-pretraining" if "cls.seq_relationship" in parts else "bert-words"
+        return "bert-pretraining" if "cls.seq_relationship" in parts else "bert-masked-lm"
     return "bert"
 
 
-def to_ours(kind: str, theirs: BertFolderConfig, symbols: ReaderSymbols, pooler: bool, path: Path) -> BertConfig:
+def to_ours(kind: str, theirs: BertFolderConfig, special_ids: EncoderIds, pooler: bool, path: Path) -> BertConfig:
     """The facts of one kind; a pooler where the file has it and the kind leaves it open."""
     facts: dict[str, Any] = {"pooler": pooler} if kind == "bert" else {}
-    if kind == "bert-tagger":
+    if kind == "bert-token-classification":
         facts["labels"] = _labels(theirs, path)
-    elif kind == "bert-classifier":
+    elif kind == "bert-sequence-classification":
         facts["labels"] = _classes(theirs, path)
     config: Any = MODELS[kind].config
     try:
         found: BertConfig = config(
-            vocabulary=theirs.vocab_size,
+            vocab_size=theirs.vocab_size,
             context=theirs.max_position_embeddings,
             width=theirs.hidden_size,
             heads=theirs.num_attention_heads,
             layers=theirs.num_hidden_layers,
             feed_forward=theirs.intermediate_size,
-            sentences=theirs.type_vocab_size,
+            num_segments=theirs.type_vocab_size,
             activation=ACTIVATIONS[theirs.hidden_act],
             dropout=theirs.hidden_dropout_prob,
             epsilon=theirs.layer_norm_eps,
-            symbols=symbols,
+            special_ids=special_ids,
             **facts,
         )
     except ConfigError as error:
@@ -256,7 +258,7 @@ def _drop_rest(found: dict[str, Tensor], ours: Mapping[str, Tensor], prefix: str
     for name in BUFFERS:
         found.pop(prefix + name, None)
     if "head.project.weight" in ours:
-        table = ours["encoder.embedding.words.weight"]
+        table = ours["encoder.embedding.tokens.weight"]
         drop_copies(found, {"cls.predictions.decoder.weight": table}, where)
         drop_copies(found, {"cls.predictions.decoder.bias": ours["head.bias"]}, where)
     all_used(found, where)
@@ -298,18 +300,18 @@ def to_theirs(kind: str, ours: BertConfig) -> dict[str, Any]:
     return {
         "model_type": "bert",
         "architectures": [HEADS[kind].architecture],
-        "vocab_size": ours.vocabulary,
+        "vocab_size": ours.vocab_size,
         "max_position_embeddings": ours.context,
         "hidden_size": ours.width,
         "num_attention_heads": ours.heads,
         "num_hidden_layers": ours.layers,
         "intermediate_size": ours.feed_forward or 4 * ours.width,
-        "type_vocab_size": ours.sentences,
+        "type_vocab_size": ours.num_segments,
         "hidden_act": activation_name(ours.activation),
         "layer_norm_eps": ours.epsilon,
         "hidden_dropout_prob": ours.dropout,
         "attention_probs_dropout_prob": 0.0,
-        "pad_token_id": ours.symbols.padding,
+        "pad_token_id": ours.special_ids.pad_id,
         "dtype": "float32",
         **_label_keys(kind, getattr(ours, "labels", None)),
     }
@@ -318,13 +320,13 @@ def to_theirs(kind: str, ours: BertConfig) -> dict[str, Any]:
 def _label_keys(kind: str, labels: tuple[str, ...] | None) -> dict[str, Any]:
     if labels is None:
         return {}
-    if kind == "bert-classifier" and len(labels) == 1:
+    if kind == "bert-sequence-classification" and len(labels) == 1:
         raise ConfigError(f"a classifier with one class ({labels[0]}) cannot be written: there it would be a score")
     names = labels or ("LABEL_0",)
     found: dict[str, Any] = {
         "id2label": {str(number): label for number, label in enumerate(names)},
         "label2id": {label: number for number, label in enumerate(names)},
     }
-    if kind == "bert-classifier":
+    if kind == "bert-sequence-classification":
         found["problem_type"] = "single_label_classification" if labels else "regression"
     return found

@@ -22,10 +22,10 @@ from regard.huggingface.folder import Loaded, all_used, take
 from regard.huggingface.gguf_words import read_words
 from regard.huggingface.language import TASK, fits, symbols_of
 from regard.huggingface.names import Names
-from regard.layers.positions import Rotary, Stretch, stretched
+from regard.layers.positions import RopeScaling, Rotary, stretched
 from regard.models.gpt import GPT, GPTConfig
-from regard.models.llama import Llama, LlamaConfig, StretchConfig
-from regard.models.symbols import TextSymbols
+from regard.models.llama import Llama, LlamaConfig, RopeScalingConfig
+from regard.models.special_ids import CausalLMIds
 
 MAGIC = b"GGUF"
 TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")
@@ -80,9 +80,9 @@ def load(path: Path) -> Loaded:
         raise FolderError(f"{path} is one of {file.fact('split.count')} parts; join them with llama-gguf-split --merge")
     tokenizer, notes = read_words(file.facts, path)
     fits(tokenizer, file.rows("token_embd.weight"), path)
-    symbols = symbols_of(tokenizer)
+    special_ids = symbols_of(tokenizer)
     try:
-        model = _gpt2(file, symbols) if kind == "gpt2" else _llama(file, kind, symbols)
+        model = _gpt2(file, special_ids) if kind == "gpt2" else _llama(file, kind, special_ids)
     except ConfigError as error:
         raise FolderError(f"{path}: {error}") from error
     except ValidationError as error:
@@ -193,7 +193,7 @@ def _dequantized(tensor: Any) -> Tensor:
 # ------------------------------------------------ the two models
 
 
-def _llama(file: File, architecture: str, symbols: TextSymbols) -> Llama:
+def _llama(file: File, architecture: str, special_ids: CausalLMIds) -> Llama:
     def count(key: str, *otherwise: int) -> int:
         return file.count(f"{architecture}.{key}", *otherwise)
 
@@ -217,19 +217,19 @@ def _llama(file: File, architecture: str, symbols: TextSymbols) -> Llama:
     )
     base = file.number(f"{architecture}.rope.freq_base", llama.BASE)
     config = LlamaConfig(
-        vocabulary=file.rows("token_embd.weight"),
+        vocab_size=file.rows("token_embd.weight"),
         context=count("context_length"),
         width=width,
         heads=heads,
-        key_heads=count("attention.head_count_kv", heads),
+        num_kv_heads=count("attention.head_count_kv", heads),
         layers=file.layers(architecture),
         feed_forward=count("feed_forward_length"),
         tied="output.weight" not in file.tensors,
         bias=architecture == "qwen2",
-        base=base,
-        stretch=_stretch(file, head, base),
+        rope_theta=base,
+        rope_scaling=_stretch(file, head, base),
         epsilon=_short(file.number(f"{architecture}.attention.layer_norm_rms_epsilon")),
-        symbols=symbols,
+        special_ids=special_ids,
     )
     with torch.device("meta"):
         model = Llama(config)
@@ -237,19 +237,19 @@ def _llama(file: File, architecture: str, symbols: TextSymbols) -> Llama:
     if architecture == "llama":
         for number in range(config.layers):
             _halves(found, f"blk.{number}.attn_q.weight", config.heads)
-            _halves(found, f"blk.{number}.attn_k.weight", config.key_heads)
+            _halves(found, f"blk.{number}.attn_k.weight", config.num_kv_heads)
     _assign(model, found, LLAMA, llama.rows(config), file)
     return model
 
 
-def _gpt2(file: File, symbols: TextSymbols) -> GPT:
+def _gpt2(file: File, special_ids: CausalLMIds) -> GPT:
     file.only(
         "gpt2",
         [*KEYS, "attention.layer_norm_epsilon"],
         {"attention.head_count_kv": (file.fact("gpt2.attention.head_count"),)},
     )
     config = GPTConfig(
-        vocabulary=file.rows("token_embd.weight"),
+        vocab_size=file.rows("token_embd.weight"),
         context=file.count("gpt2.context_length"),
         width=file.count("gpt2.embedding_length"),
         heads=file.count("gpt2.attention.head_count"),
@@ -257,7 +257,7 @@ def _gpt2(file: File, symbols: TextSymbols) -> GPT:
         feed_forward=file.count("gpt2.feed_forward_length"),
         tied="output.weight" not in file.tensors,
         epsilon=_short(file.number("gpt2.attention.layer_norm_epsilon")),
-        symbols=symbols,
+        special_ids=special_ids,
     )
     with torch.device("meta"):
         model = GPT(config)
@@ -280,14 +280,14 @@ def _halves(found: dict[str, Tensor], name: str, heads: int) -> None:
         found[name] = weight.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
 
 
-def _stretch(file: File, head: int, base: float) -> StretchConfig | None:
+def _stretch(file: File, head: int, base: float) -> RopeScalingConfig | None:
     """Llama 3's stretch, told from the table of divisors that the converter made of it."""
     if STRETCH not in file.tensors:
         return None
     divisors = _dequantized(file.tensors.pop(STRETCH))
-    found = StretchConfig(factor=max(1.0, divisors.max().item()), low=1.0, high=4.0, trained=8192)
+    found = RopeScalingConfig(factor=max(1.0, divisors.max().item()), low=1.0, high=4.0, original_context=8192)
     rates: Tensor = Rotary(head, base).rates  # type: ignore[assignment]
-    wanted = rates / stretched(rates, Stretch(**found.model_dump()))
+    wanted = rates / stretched(rates, RopeScaling(**found.model_dump()))
     if divisors.shape != wanted.shape or not torch.allclose(divisors, wanted, rtol=1e-4):
         raise FolderError(f"{file.path}: {STRETCH} is not Llama 3's table; regard has no other")
     return found

@@ -35,7 +35,7 @@ def read_words(facts: Mapping[str, Any], path: Path) -> tuple[TextTokenizer, lis
     ends = [_id(own, key, path) for key in ("eos_token_id", "eot_token_id", "eom_token_id")]
     tokenizer = TextTokenizer(
         core,
-        begin=begin,
+        bos_id=begin,
         ends=[end for end in ends if end is not None],
         template=template,
     )

@@ -26,7 +26,7 @@ from regard.huggingface.language import (
 )
 from regard.huggingface.names import Names
 from regard.models.gpt import GPT, GPTConfig
-from regard.models.symbols import TextSymbols
+from regard.models.special_ids import CausalLMIds
 
 KINDS = ("gpt",)
 PREFIX = "transformer."
@@ -90,7 +90,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     where = str(folder / WEIGHTS)
     theirs = GPT2Config.read(config, folder / CONFIG)
     words = read_words(folder, theirs, theirs.vocab_size)
-    facts = to_ours(theirs, folder / CONFIG, words.symbols)
+    facts = to_ours(theirs, folder / CONFIG, words.special_ids)
     with torch.device("meta"):
         model = GPT(facts)
     wanted = _turned(NAMES.to_theirs(model.state_dict(), {}))
@@ -133,10 +133,10 @@ def _turned(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def to_ours(theirs: GPT2Config, path: Path, symbols: TextSymbols) -> GPTConfig:
+def to_ours(theirs: GPT2Config, path: Path, special_ids: CausalLMIds) -> GPTConfig:
     try:
         return GPTConfig(
-            vocabulary=theirs.vocab_size,
+            vocab_size=theirs.vocab_size,
             context=theirs.n_positions,
             width=theirs.n_embd,
             heads=theirs.n_head,
@@ -146,7 +146,7 @@ def to_ours(theirs: GPT2Config, path: Path, symbols: TextSymbols) -> GPTConfig:
             tied=theirs.tie_word_embeddings,
             dropout=theirs.resid_pdrop,
             epsilon=theirs.layer_norm_epsilon,
-            symbols=symbols,
+            special_ids=special_ids,
         )
     except ConfigError as error:
         raise FolderError(f"{path}: {error}") from error
@@ -157,7 +157,7 @@ def to_theirs(ours: GPTConfig) -> dict[str, Any]:
     return {
         "model_type": "gpt2",
         "architectures": ["GPT2LMHeadModel"],
-        "vocab_size": ours.vocabulary,
+        "vocab_size": ours.vocab_size,
         "n_positions": ours.context,
         "n_embd": ours.width,
         "n_layer": ours.layers,

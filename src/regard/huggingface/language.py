@@ -14,7 +14,7 @@ from regard.checkpoint import CONFIG, encode_tensors
 from regard.errors import FolderError
 from regard.files import encode_json, read_json
 from regard.huggingface.folder import GENERATION, WEIGHTS, ForeignConfig
-from regard.models.symbols import TextSymbols
+from regard.models.special_ids import CausalLMIds
 from regard.text.plain import TextTokenizer
 from regard.text.word_pieces import WordPieces
 
@@ -136,26 +136,26 @@ class Words(NamedTuple):
     """The tokenizer of a folder, the ids its model knows, and the settings that are not followed."""
 
     tokenizer: TextTokenizer
-    symbols: TextSymbols
+    special_ids: CausalLMIds
     notes: list[str]
 
 
-def read_words(folder: Path, config: TextConfig, vocabulary: int) -> Words:
+def read_words(folder: Path, config: TextConfig, vocab_size: int) -> Words:
     """The tokenizer of a folder; it ends where the folder's generation settings say."""
     tokenizer = TextTokenizer.from_folder(folder)
-    fits(tokenizer, vocabulary, folder)
+    fits(tokenizer, vocab_size, folder)
     path = folder / GENERATION if (folder / GENERATION).is_file() else folder / CONFIG
     own = read_json(path) if path.name == GENERATION else config.model_dump(exclude_none=True)
     said = own.get("eos_token_id", config.eos_token_id)
     ends = [said] if isinstance(said, int) else said or []
     if ends:  # the one the tokenizer names goes first: it also stands behind a document
-        tokenizer.ends = tuple(sorted(dict.fromkeys(ends), key=lambda end: end != tokenizer.end))
+        tokenizer.ends = tuple(sorted(dict.fromkeys(ends), key=lambda end: end != tokenizer.eos_id))
     return Words(tokenizer, symbols_of(tokenizer), _notes(own, path))
 
 
-def symbols_of(tokenizer: TextTokenizer) -> TextSymbols:
+def symbols_of(tokenizer: TextTokenizer) -> CausalLMIds:
     """The ids a model knows; a begin only where its tokenizer puts it before every text."""
-    return TextSymbols(begin=tokenizer.leading, end=tokenizer.end)
+    return CausalLMIds(bos_id=tokenizer.leading, eos_id=tokenizer.eos_id)
 
 
 def activation_name(ours: str) -> str:
@@ -163,9 +163,9 @@ def activation_name(ours: str) -> str:
     return next(theirs for theirs, name in ACTIVATIONS.items() if name == ours)
 
 
-def fits(tokenizer: TextTokenizer | WordPieces, vocabulary: int, path: Path) -> None:
-    if tokenizer.size > vocabulary:
-        raise FolderError(f"{path}: the tokenizer has {tokenizer.size} tokens, the model {vocabulary} ids: not a pair")
+def fits(tokenizer: TextTokenizer | WordPieces, vocab_size: int, path: Path) -> None:
+    if tokenizer.size > vocab_size:
+        raise FolderError(f"{path}: the tokenizer has {tokenizer.size} tokens, the model {vocab_size} ids: not a pair")
 
 
 def _notes(own: Mapping[str, Any], path: Path) -> list[str]:
@@ -184,7 +184,7 @@ def folder_files(
     """The files of a folder that `transformers` opens: config.json gets the tokenizer's ids."""
     ends = list(tokenizer.ends)
     ids = {
-        "bos_token_id": tokenizer.begin,
+        "bos_token_id": tokenizer.bos_id,
         "eos_token_id": None if not ends else ends[0] if len(ends) == 1 else ends,
     }
     return {

@@ -17,8 +17,8 @@ from regard.errors import ConfigError, FolderError
 from regard.huggingface.folder import WEIGHTS, ForeignConfig, Loaded, all_used, drop_copies, take, weights
 from regard.huggingface.language import TASK, TextConfig, folder_files, read_words
 from regard.huggingface.names import Names, Rows
-from regard.models.llama import Llama, LlamaConfig, StretchConfig
-from regard.models.symbols import TextSymbols
+from regard.models.llama import Llama, LlamaConfig, RopeScalingConfig
+from regard.models.special_ids import CausalLMIds
 
 KINDS = ("llama",)
 BASE = 10_000.0  # where a folder does not say: that of `transformers`
@@ -130,7 +130,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     where = str(folder / WEIGHTS)
     theirs = CONFIGS[config["model_type"]].read(config, folder / CONFIG)
     words = read_words(folder, theirs, theirs.vocab_size)
-    facts = to_ours(theirs, folder / CONFIG, words.symbols)
+    facts = to_ours(theirs, folder / CONFIG, words.special_ids)
     with torch.device("meta"):
         model = Llama(facts)
     wanted = NAMES.to_theirs(model.state_dict(), rows(facts))
@@ -151,40 +151,40 @@ def rows(config: LlamaConfig) -> Rows:
     """How many rows of our joined matrices are queries, keys and values; gate and up."""
     head = config.width // config.heads
     return {
-        "attention.project": [config.heads * head, config.key_heads * head, config.key_heads * head],
+        "attention.project": [config.heads * head, config.num_kv_heads * head, config.num_kv_heads * head],
         "feed_forward.expand": [config.feed_forward, config.feed_forward],
     }
 
 
-def to_ours(theirs: LlamaFolderConfig | Qwen2FolderConfig, path: Path, symbols: TextSymbols) -> LlamaConfig:
+def to_ours(theirs: LlamaFolderConfig | Qwen2FolderConfig, path: Path, special_ids: CausalLMIds) -> LlamaConfig:
     heads = theirs.num_attention_heads
     if theirs.head_dim not in (None, theirs.hidden_size // heads):
         raise FolderError(
             f"{path}: head_dim is {theirs.head_dim}, wanted hidden_size / num_attention_heads = "
             f"{theirs.hidden_size // heads}; regard has no other"
         )
-    base, stretch = _rope(theirs, path)
+    base, rope_scaling = _rope(theirs, path)
     try:
         return LlamaConfig(
-            vocabulary=theirs.vocab_size,
+            vocab_size=theirs.vocab_size,
             context=theirs.max_position_embeddings,
             width=theirs.hidden_size,
             heads=heads,
-            key_heads=theirs.num_key_value_heads or heads,
+            num_kv_heads=theirs.num_key_value_heads or heads,
             layers=theirs.num_hidden_layers,
             feed_forward=theirs.intermediate_size,
             tied=theirs.tie_word_embeddings,
             bias=isinstance(theirs, Qwen2FolderConfig),
-            base=base,
-            stretch=stretch,
+            rope_theta=base,
+            rope_scaling=rope_scaling,
             epsilon=theirs.rms_norm_eps,
-            symbols=symbols,
+            special_ids=special_ids,
         )
     except ConfigError as error:
         raise FolderError(f"{path}: {error}") from error
 
 
-def _rope(theirs: RotaryConfig, path: Path) -> tuple[float, StretchConfig | None]:
+def _rope(theirs: RotaryConfig, path: Path) -> tuple[float, RopeScalingConfig | None]:
     """The base and the stretch of the angles. Of the two spellings the older goes first, as in `transformers`."""
     key = "rope_scaling" if theirs.rope_scaling else "rope_parameters"
     own = dict(getattr(theirs, key) or {})
@@ -201,37 +201,37 @@ def _rope(theirs: RotaryConfig, path: Path) -> tuple[float, StretchConfig | None
     base = facts.rope_theta or theirs.rope_theta
     if not isinstance(facts, StretchedRope):
         return base, None
-    return base, StretchConfig(
+    return base, RopeScalingConfig(
         factor=facts.factor,
         low=facts.low_freq_factor,
         high=facts.high_freq_factor,
-        trained=facts.original_max_position_embeddings,
+        original_context=facts.original_max_position_embeddings,
     )
 
 
 def to_theirs(ours: LlamaConfig) -> dict[str, Any]:
     """config.json for one of our models, but for the ids of its tokenizer; angles in the spelling all versions read."""
-    stretch = ours.stretch and {
+    rope_scaling = ours.rope_scaling and {
         "rope_type": "llama3",
-        "factor": ours.stretch.factor,
-        "low_freq_factor": ours.stretch.low,
-        "high_freq_factor": ours.stretch.high,
-        "original_max_position_embeddings": ours.stretch.trained,
+        "factor": ours.rope_scaling.factor,
+        "low_freq_factor": ours.rope_scaling.low,
+        "high_freq_factor": ours.rope_scaling.high,
+        "original_max_position_embeddings": ours.rope_scaling.original_context,
     }
     return {
         "model_type": "qwen2" if ours.bias else "llama",
         "architectures": ["Qwen2ForCausalLM" if ours.bias else "LlamaForCausalLM"],
-        "vocab_size": ours.vocabulary,
+        "vocab_size": ours.vocab_size,
         "hidden_size": ours.width,
         "intermediate_size": ours.feed_forward,
         "num_hidden_layers": ours.layers,
         "num_attention_heads": ours.heads,
-        "num_key_value_heads": ours.key_heads,
+        "num_key_value_heads": ours.num_kv_heads,
         "max_position_embeddings": ours.context,
         "hidden_act": "silu",
         "rms_norm_eps": ours.epsilon,
-        "rope_theta": ours.base,
-        "rope_scaling": stretch,
+        "rope_theta": ours.rope_theta,
+        "rope_scaling": rope_scaling,
         "tie_word_embeddings": ours.tied,
     }
 

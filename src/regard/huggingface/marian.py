@@ -27,7 +27,7 @@ from regard.huggingface.folder import (
     weights,
 )
 from regard.layers.positions import sinusoidal_halves
-from regard.models.symbols import Symbols
+from regard.models.special_ids import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.text.sentence_pieces import SOURCE, SentencePieces
 from regard.text.tokenizer import END, PADDING, UNKNOWN, Tokenizer
@@ -128,11 +128,11 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     all_used(found, where)
     assign_weights(model, ours, where)
     tokenizer = _tokenizer(folder)
-    for side, size in ((tokenizer, facts.vocabulary), (tokenizer.target, facts.target_vocabulary or facts.vocabulary)):
-        if side.size > size or (side.padding, side.end) != (facts.symbols.padding, facts.symbols.end):
+    for side, size in ((tokenizer, facts.vocab_size), (tokenizer.target, facts.target_vocab_size or facts.vocab_size)):
+        if side.size > size or (side.pad_id, side.eos_id) != (facts.special_ids.pad_id, facts.special_ids.eos_id):
             raise FolderError(
-                f"{folder}: the tokenizer has {side.size} tokens, padding {side.padding}, end {side.end}; "
-                f"the model {size}, {facts.symbols.padding}, {facts.symbols.end}: not a pair"
+                f"{folder}: the tokenizer has {side.size} tokens, padding {side.pad_id}, end {side.eos_id}; "
+                f"the model {size}, {facts.special_ids.pad_id}, {facts.special_ids.eos_id}: not a pair"
             )
     return Loaded("transformer", "translation", model.eval(), tokenizer, **_search(folder, theirs))
 
@@ -166,8 +166,8 @@ def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> Transform
         raise FolderError(f"{path}: decoder_vocab_size {targets} and vocab_size {theirs.vocab_size}, but shared")
     try:
         return TransformerConfig(
-            vocabulary=theirs.vocab_size,
-            target_vocabulary=None if shared else targets,
+            vocab_size=theirs.vocab_size,
+            target_vocab_size=None if shared else targets,
             tied=theirs.tie_word_embeddings,
             scaled=theirs.scale_embedding,
             output_bias=output_bias,
@@ -180,7 +180,7 @@ def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> Transform
             dropout=theirs.dropout,
             positions="halves",
             longest=theirs.max_position_embeddings,
-            symbols=Symbols(padding=theirs.pad_token_id, begin=theirs.pad_token_id, end=theirs.eos_token_id),
+            special_ids=SpecialIds(pad_id=theirs.pad_token_id, bos_id=theirs.pad_token_id, eos_id=theirs.eos_token_id),
         )
     except ConfigError as error:
         raise FolderError(f"{path}: {error}") from error
@@ -194,14 +194,14 @@ def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
         have = " and ".join(f"model.{name}={getattr(ours, name)}" for name in other)
         want = " ".join(f"model.{name}={wanted[name]}" for name in other)
         raise ConfigError(f"the model has {have}, which Marian models have not; train it with {want} to export it")
-    if ours.symbols.begin != ours.symbols.padding:
+    if ours.special_ids.bos_id != ours.special_ids.pad_id:
         raise ConfigError("the model begins with a symbol of its own, but a Marian decoder begins with padding")
     return {
         "model_type": "marian",
         "architectures": ["MarianMTModel"],
-        "vocab_size": ours.vocabulary,
-        "decoder_vocab_size": ours.target_vocabulary or ours.vocabulary,
-        "share_encoder_decoder_embeddings": ours.target_vocabulary is None and ours.tied,
+        "vocab_size": ours.vocab_size,
+        "decoder_vocab_size": ours.target_vocab_size or ours.vocab_size,
+        "share_encoder_decoder_embeddings": ours.target_vocab_size is None and ours.tied,
         "tie_word_embeddings": ours.tied,
         "scale_embedding": ours.scaled,
         "d_model": ours.width,
@@ -214,9 +214,9 @@ def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
         "activation_function": ours.activation,
         "dropout": ours.dropout,
         "max_position_embeddings": ours.longest,
-        "pad_token_id": ours.symbols.padding,
-        "decoder_start_token_id": ours.symbols.padding,
-        "eos_token_id": ours.symbols.end,
+        "pad_token_id": ours.special_ids.pad_id,
+        "decoder_start_token_id": ours.special_ids.pad_id,
+        "eos_token_id": ours.special_ids.eos_id,
         "bos_token_id": None,
         "is_encoder_decoder": True,
         "dtype": "float32",
@@ -237,18 +237,18 @@ def files(
     assert isinstance(model, Transformer)
     ours = model.config
     # Written also where it is nothing: their default is to force the end.
-    config = to_theirs(ours) | {"forced_eos_token_id": ours.symbols.end if closed else None}
+    config = to_theirs(ours) | {"forced_eos_token_id": ours.special_ids.eos_id if closed else None}
     tensors = model.state_dict()
     found = {theirs: tensors[name] for name, theirs in names(ours).items()}
-    targets = ours.target_vocabulary or ours.vocabulary
+    targets = ours.target_vocab_size or ours.vocab_size
     found["final_logits_bias"] = tensors.get("output_bias", torch.zeros(targets)).view(1, -1)
-    if not ours.tied and ours.target_vocabulary is None:  # `transformers` shares a table only where all three are tied
+    if not ours.tied and ours.target_vocab_size is None:  # `transformers` shares a table only where all three are tied
         found["model.decoder.embed_tokens.weight"] = tensors["embedding.weight"].clone()
     generation = {
         "num_beams": beams,
         "length_penalty": length_penalty,
         "max_length": min(512, ours.longest) if longest is None else longest + (2 if closed else 1),
-        "bad_words_ids": [[ours.symbols.padding]],
+        "bad_words_ids": [[ours.special_ids.pad_id]],
         "renormalize_logits": renormalized,
         **{key: config[key] for key in (*SYMBOLS, "forced_eos_token_id")},
     }
@@ -282,11 +282,11 @@ def names(config: TransformerConfig) -> dict[str, str]:
 
 
 def _names(config: TransformerConfig) -> Iterator[tuple[str, str]]:
-    if config.target_vocabulary is None and config.tied:
+    if config.target_vocab_size is None and config.tied:
         yield "embedding.weight", "model.shared.weight"
     else:
         yield "embedding.weight", "model.encoder.embed_tokens.weight"
-    if config.target_vocabulary is not None:
+    if config.target_vocab_size is not None:
         yield "target_embedding.weight", "model.decoder.embed_tokens.weight"
     if not config.tied:
         yield "output.weight", "lm_head.weight"
@@ -305,10 +305,10 @@ def _copies(config: TransformerConfig, ours: Mapping[str, Tensor]) -> dict[str, 
     """What a file may hold besides: tied tables under their other names, and the positions, which are a formula."""
     positions = sinusoidal_halves(config.longest, config.width)
     copies = {f"model.{side}.embed_positions.weight": positions for side in ("encoder", "decoder")}
-    if config.target_vocabulary is None:
+    if config.target_vocab_size is None:
         copies |= {f"model.{side}.embed_tokens.weight": ours["embedding.weight"] for side in ("encoder", "decoder")}
     if config.tied:
-        copies["lm_head.weight"] = ours["target_embedding.weight" if config.target_vocabulary else "embedding.weight"]
+        copies["lm_head.weight"] = ours["target_embedding.weight" if config.target_vocab_size else "embedding.weight"]
     return copies
 
 

@@ -17,7 +17,7 @@ from regard.inspection.capture import watch
 def look_of(model: Any, source: list[int], target: list[int]) -> np.ndarray:
     """Weights (T, S): row t is where the model looked when it chose target token t, the mean of its alignment taps."""
     device = next(model.parameters()).device
-    begun = [model.config.symbols.begin, *target[:-1]]
+    begun = [model.config.special_ids.bos_id, *target[:-1]]
     weights = looks_of(model, torch.tensor([source], device=device), torch.tensor([begun], device=device))
     return weights.mean((0, 2))[0].cpu().numpy()
 

@@ -83,31 +83,31 @@ def fits(*tensors: Tensor) -> bool:
     return not torch.is_grad_enabled() and takes(*tensors)
 
 
-def linear(words: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
-    """`F.linear(words, weight, bias)`, and an activation of it: one that `activate` knows, or relu."""
-    return linears(words, [weight], [bias], activation)
+def linear(hidden: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
+    """`F.linear(hidden, weight, bias)`, and an activation of it: one that `activate` knows, or relu."""
+    return linears(hidden, [weight], [bias], activation)
 
 
 def linears(
-    words: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor | None], activation: str | None = None
+    hidden: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor | None], activation: str | None = None
 ) -> Tensor:
-    """`F.linear(words, torch.cat(weights), torch.cat(biases))` of matrices of one shape, which stay where they are."""
+    """`F.linear(hidden, torch.cat(weights), torch.cat(biases))` of matrices of one shape, which stay where they are."""
     rows, inner = weights[0].shape
     assert activation in (None, "relu", *ACTIVATIONS), f"activation {activation}"
-    assert words.shape[-1] == inner, f"words of {words.shape[-1]} numbers, a matrix of {inner}"
+    assert hidden.shape[-1] == inner, f"words of {hidden.shape[-1]} numbers, a matrix of {inner}"
     assert len({weight.shape for weight in weights}) == 1, "matrices of different shapes"
-    words, weights = words.contiguous(), [weight.contiguous() for weight in weights]
+    hidden, weights = hidden.contiguous(), [weight.contiguous() for weight in weights]
     biases = [_bias(bias, rows) for bias in biases]
     parts = len(weights)
-    out = words.new_empty(*words.shape[:-1], parts * rows)
+    out = hidden.new_empty(*hidden.shape[:-1], parts * rows)
     several = ctypes.c_void_p * parts
     _check(
         _library().linear(
-            words.data_ptr(),
+            hidden.data_ptr(),
             several(*[weight.data_ptr() for weight in weights]),
             several(*[None if bias is None else bias.data_ptr() for bias in biases]),
             out.data_ptr(),
-            words.numel() // inner,
+            hidden.numel() // inner,
             parts,
             rows,
             inner,
@@ -140,28 +140,28 @@ def rounded(weight: Tensor) -> RoundedRows:
     return found
 
 
-def likeliest(words: Tensor, weight: Tensor, near: RoundedRows, bias: Tensor | None = None) -> Tensor:
-    """`F.linear(words, weight, bias).argmax(-1)` of words (B, D), where `near` is `rounded(weight)`.
+def likeliest(hidden: Tensor, weight: Tensor, near: RoundedRows, bias: Tensor | None = None) -> Tensor:
+    """`F.linear(hidden, weight, bias).argmax(-1)` of words (B, D), where `near` is `rounded(weight)`.
 
     A bias of -inf: this row is not asked for. -1: no row gives a finite number.
     """
-    assert words.shape == (len(words), weight.shape[1]), f"words {tuple(words.shape)}, a table {tuple(weight.shape)}"
+    assert hidden.shape == (len(hidden), weight.shape[1]), f"words {tuple(hidden.shape)}, a table {tuple(weight.shape)}"
     assert len(near.rows) == len(weight), f"{len(near.rows)} rounded rows of {len(weight)}"
-    assert words.dtype is weight.dtype is torch.float32, f"words in {words.dtype}, a table in {weight.dtype}"
-    words, weight, bias = words.contiguous(), weight.contiguous(), _bias(bias, len(weight))
-    filled = _filled(words, near.rows)
-    found = torch.empty(len(words), dtype=torch.long)
+    assert hidden.dtype is weight.dtype is torch.float32, f"words in {hidden.dtype}, a table in {weight.dtype}"
+    hidden, weight, bias = hidden.contiguous(), weight.contiguous(), _bias(bias, len(weight))
+    filled = _filled(hidden, near.rows)
+    found = torch.empty(len(hidden), dtype=torch.long)
     rows, inner = near.rows.shape
     _check(
         _library().likeliest(
-            words.data_ptr(),
+            hidden.data_ptr(),
             filled.data_ptr(),
             weight.data_ptr(),
             None if bias is None else bias.data_ptr(),
             *[part.data_ptr() for part in near],
-            len(words),
+            len(hidden),
             rows,
-            words.shape[1],
+            hidden.shape[1],
             inner,
             _most(inner),
             found.data_ptr(),
@@ -171,19 +171,19 @@ def likeliest(words: Tensor, weight: Tensor, near: RoundedRows, bias: Tensor | N
     return found
 
 
-def linear_int8(words: Tensor, matrix: RoundedRows, bias: Tensor | None = None) -> Tensor:
+def linear_int8(hidden: Tensor, matrix: RoundedRows, bias: Tensor | None = None) -> Tensor:
     """`F.linear` with a matrix that `rounded` made."""
     rows, inner = matrix.rows.shape
-    words, bias = _filled(words.float(), matrix.rows), _bias(bias, rows)
-    out = words.new_empty(*words.shape[:-1], rows)
+    hidden, bias = _filled(hidden.float(), matrix.rows), _bias(bias, rows)
+    out = hidden.new_empty(*hidden.shape[:-1], rows)
     _check(
         _library().linear_int8(
-            words.data_ptr(),
+            hidden.data_ptr(),
             matrix.rows.data_ptr(),
             matrix.scales.data_ptr(),
             None if bias is None else bias.data_ptr(),
             out.data_ptr(),
-            words.numel() // inner,
+            hidden.numel() // inner,
             rows,
             inner,
             _most(inner),
@@ -233,7 +233,7 @@ def attend(
     return out.transpose(1, 2)
 
 
-def attend_blocks(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: int, scale: float) -> Tensor:
+def attend_blocks(query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, longest: int, scale: float) -> Tensor:
     """`F.scaled_dot_product_attention` of texts that stand behind each other, each alone: (1, H, T, K) in and out.
 
     Text n has the places bounds[n] to bounds[n + 1], at most `longest`. The numbers of a head stand side by side, a
@@ -243,7 +243,7 @@ def attend_blocks(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, lon
     assert len(query) == 1, f"{len(query)} rows, wanted one"
     assert all(part.stride(-1) == 1 for part in (query, key, value)), "the numbers of a head stand apart"
     _, heads, places, width = query.shape
-    assert int(bounds[-1]) == places, f"texts of {int(bounds[-1])} places, queries of {places}"
+    assert int(cu_seqlens[-1]) == places, f"texts of {int(cu_seqlens[-1])} places, queries of {places}"
     out = query.new_empty(1, places, heads, width)
     _check(
         _library().attend_blocks(
@@ -251,8 +251,8 @@ def attend_blocks(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, lon
             key.data_ptr(),
             value.data_ptr(),
             out.data_ptr(),
-            bounds.data_ptr(),
-            len(bounds) - 1,
+            cu_seqlens.data_ptr(),
+            len(cu_seqlens) - 1,
             longest,
             heads,
             width,
@@ -264,33 +264,33 @@ def attend_blocks(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, lon
     return out.transpose(1, 2)
 
 
-def activate(words: Tensor, name: str) -> Tensor:
-    """`F.gelu(words)`, with approximate="tanh" as gelu_tanh, or `F.silu(words)` as swish."""
-    words = words.contiguous()
-    out = torch.empty_like(words)
+def activate(hidden: Tensor, name: str) -> Tensor:
+    """`F.gelu(hidden)`, with approximate="tanh" as gelu_tanh, or `F.silu(hidden)` as swish."""
+    hidden = hidden.contiguous()
+    out = torch.empty_like(hidden)
     which, threads = ACTIVATIONS[name], torch.get_num_threads()
-    _library().activate(words.data_ptr(), out.data_ptr(), words.numel(), which, threads)
+    _library().activate(hidden.data_ptr(), out.data_ptr(), hidden.numel(), which, threads)
     return out
 
 
-def activation_gradient(words: Tensor, outer: Tensor, name: str) -> Tensor:
-    """The gradient by the words of what has the gradient `outer` by `activate(words, name)`."""
-    words, outer = words.contiguous(), outer.contiguous()
-    out = torch.empty_like(words)
+def activation_gradient(hidden: Tensor, outer: Tensor, name: str) -> Tensor:
+    """The gradient by the words of what has the gradient `outer` by `activate(hidden, name)`."""
+    hidden, outer = hidden.contiguous(), outer.contiguous()
+    out = torch.empty_like(hidden)
     which, threads = ACTIVATIONS[name], torch.get_num_threads()
-    _library().activation_gradient(words.data_ptr(), outer.data_ptr(), out.data_ptr(), words.numel(), which, threads)
+    _library().activation_gradient(hidden.data_ptr(), outer.data_ptr(), out.data_ptr(), hidden.numel(), which, threads)
     return out
 
 
-def norm_of_sum(words: Tensor, update: Tensor, gain: Tensor, bias: Tensor, epsilon: float) -> Tensor:
-    """`F.layer_norm(words + update, gain.shape, gain, bias, epsilon)`."""
-    words, update = words.contiguous(), update.contiguous()
-    assert words.shape == update.shape, f"words {tuple(words.shape)}, an update {tuple(update.shape)}"
-    assert gain.shape == bias.shape == words.shape[-1:], f"a gain {tuple(gain.shape)} for {tuple(words.shape)}"
-    out = torch.empty_like(words)
-    pointers = [part.data_ptr() for part in (words, update, gain.contiguous(), bias.contiguous(), out)]
+def norm_of_sum(hidden: Tensor, update: Tensor, gain: Tensor, bias: Tensor, epsilon: float) -> Tensor:
+    """`F.layer_norm(hidden + update, gain.shape, gain, bias, epsilon)`."""
+    hidden, update = hidden.contiguous(), update.contiguous()
+    assert hidden.shape == update.shape, f"words {tuple(hidden.shape)}, an update {tuple(update.shape)}"
+    assert gain.shape == bias.shape == hidden.shape[-1:], f"a gain {tuple(gain.shape)} for {tuple(hidden.shape)}"
+    out = torch.empty_like(hidden)
+    pointers = [part.data_ptr() for part in (hidden, update, gain.contiguous(), bias.contiguous(), out)]
     width = len(gain)
-    _library().norm_of_sum(*pointers, words.numel() // width, width, epsilon, torch.get_num_threads())
+    _library().norm_of_sum(*pointers, hidden.numel() // width, width, epsilon, torch.get_num_threads())
     return out
 
 
@@ -315,13 +315,13 @@ def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Te
     return losses
 
 
-def dropout(words: Tensor, share: float, chance: tuple[int, int]) -> Tensor:
-    """`F.dropout(words, share)`; what is dropped is a function of the places and of `chance`, two 32-bit numbers."""
-    words = words.contiguous()
-    out = torch.empty_like(words)
+def dropout(hidden: Tensor, share: float, chance: tuple[int, int]) -> Tensor:
+    """`F.dropout(hidden, share)`; what is dropped is a function of the places and of `chance`, two 32-bit numbers."""
+    hidden = hidden.contiguous()
+    out = torch.empty_like(hidden)
     dropped, scale = round(share * 2**32), 1 / (1 - share)
     _library().dropout(
-        words.data_ptr(), out.data_ptr(), words.numel(), *chance, dropped, scale, torch.get_num_threads()
+        hidden.data_ptr(), out.data_ptr(), hidden.numel(), *chance, dropped, scale, torch.get_num_threads()
     )
     return out
 
@@ -343,11 +343,11 @@ def top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return best, places
 
 
-def _filled(words: Tensor, weight: Tensor) -> Tensor:
+def _filled(hidden: Tensor, weight: Tensor) -> Tensor:
     """The words with zeros behind them, as many numbers as a matrix in int8 has."""
-    missing = weight.shape[1] - words.shape[-1]
-    assert 0 <= missing < DEEPEST, f"words of {words.shape[-1]} numbers, a matrix of {weight.shape[1]}"
-    return torch.nn.functional.pad(words, (0, missing)) if missing else words.contiguous()
+    missing = weight.shape[1] - hidden.shape[-1]
+    assert 0 <= missing < DEEPEST, f"words of {hidden.shape[-1]} numbers, a matrix of {weight.shape[1]}"
+    return torch.nn.functional.pad(hidden, (0, missing)) if missing else hidden.contiguous()
 
 
 def _most(inner: int) -> int:

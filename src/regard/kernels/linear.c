@@ -29,7 +29,7 @@ typedef struct {
 
 // Some rows of W, a chunk of each.
 typedef struct {
-    long row, rows, at_once; // `rows` from `row` on, multiplied `at_once` at once
+    long row, rows, fused_qkv; // `rows` from `row` on, multiplied `fused_qkv` at once
     long start, length;      // of the numbers of each
 } place;
 
@@ -101,8 +101,8 @@ static void turn_all(const float *x, long words, long k, float *turned) {
 // The place with these rows in it, the first of a block at `from`; 0: there are none.
 static int set(const layer *p, long from, long to, place *at) {
     long left = smaller(BLOCK - (at->row - from) % BLOCK, to - at->row);
-    at->at_once = left > 2 * LAST || left == ROWS ? ROWS : LAST;
-    at->rows = smaller(at->at_once, left);
+    at->fused_qkv = left > 2 * LAST || left == ROWS ? ROWS : LAST;
+    at->rows = smaller(at->fused_qkv, left);
     at->length = smaller(CHUNK, p->k - at->start);
     return left > 0;
 }
@@ -117,13 +117,13 @@ static int advance(const layer *p, long from, long to, place *at) {
 static void multiply_rows(const layer *p, const place *at, const float *bias, const float *turned, long padded,
                           const float *near, float *sums, const to_come *come) {
     if (at->start == 0)
-        for (long r = 0; r < at->at_once; r++)
+        for (long r = 0; r < at->fused_qkv; r++)
             for (long m = 0; m < padded; m += LANES)
                 store(sums + r * padded + m, all(bias && r < at->rows ? bias[at->row + r] : 0));
     for (long first = 0; first < padded; first += PANEL) {
         int two = padded - first >= PANEL;
         const float *panel = turned + first * p->k + at->start * (two ? PANEL : LANES);
-        (at->at_once == ROWS ? two ? rows_and_two : rows_and_one : two ? last_and_two : last_and_one)(
+        (at->fused_qkv == ROWS ? two ? rows_and_two : rows_and_one : two ? last_and_two : last_and_one)(
             near, panel, at->length, sums + first, padded, first == 0 ? come : 0);
     }
     if (come->next) { // what a line at a time left behind

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regard import kernels
 from regard.layers import masks
-from regard.layers.linear import Linear, at_once
+from regard.layers.linear import Linear, fused_qkv
 from regard.layers.tap import Tap
 
 
@@ -105,15 +105,17 @@ class KeysValues(NamedTuple):
         """The same with every text in its own row."""
         if self.origin is None:
             return self
-        rows, places = self.origin.long(), torch.arange(self.origin.shape[1], device=self.key.device)
-        return KeysValues(*(part.transpose(1, 2)[rows, places].transpose(1, 2) for part in (self.key, self.value)))
+        rows, position_ids = self.origin.long(), torch.arange(self.origin.shape[1], device=self.key.device)
+        return KeysValues(
+            *(part.transpose(1, 2)[rows, position_ids].transpose(1, 2) for part in (self.key, self.value))
+        )
 
 
 def attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    mask: Tensor | masks.Texts | None = None,
+    mask: Tensor | masks.Varlen | None = None,
     *,
     origin: Tensor | None = None,
     causal: bool = False,
@@ -125,10 +127,10 @@ def attend(
     `origin` is as KeysValues has it.
     """
     watched = tap is not None and tap.watched
-    if isinstance(mask, masks.Texts):
+    if isinstance(mask, masks.Varlen):
         if not (watched or causal) and similarity.fused and origin is None and _are_alike(query, key, value):
             scale = similarity.scale(query.shape[-1])
-            return kernels.attend_blocks(query, key, value, mask.bounds, max(mask.lengths, default=0), scale)
+            return kernels.attend_blocks(query, key, value, mask.cu_seqlens, max(mask.lengths, default=0), scale)
         mask = mask.mask.to(query.device)
     queries, few = query.shape[-2], query.shape[-2] <= FEW and not (causal and query.shape[-2] > 1)
     if few and not watched and similarity.fused and _for_kernel(query, key, value, mask, origin):
@@ -151,16 +153,16 @@ def attend(
     )
 
 
-def texts_fit(words: Tensor, head: int) -> bool:
+def varlen_is_supported(hidden: Tensor, head: int) -> bool:
     """Our own kernel looks at whole texts behind each other, with heads of this width: padding can be spared."""
-    return head % WHOLE == 0 and kernels.fits(words)
+    return head % WHOLE == 0 and kernels.fits(hidden)
 
 
 def _are_alike(query: Tensor, key: Tensor, value: Tensor) -> bool:
     """They are (1, H, T, K) alike, and such as our own kernel takes."""
     alike = query.dim() == 4 and len(query) == 1 and query.shape == key.shape == value.shape
     together = all(part.stride(-1) == 1 for part in (query, key, value))
-    return alike and together and texts_fit(query, query.shape[-1]) and kernels.fits(key, value)
+    return alike and together and varlen_is_supported(query, query.shape[-1]) and kernels.fits(key, value)
 
 
 def _for_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, origin: Tensor | None) -> bool:
@@ -242,53 +244,53 @@ class MultiHeadAttention(nn.Module):
         self.weights = Tap()
 
     def forward(
-        self, words: Tensor, memory: Tensor, mask: Tensor | masks.Texts | None = None, *, causal: bool = False
+        self, hidden: Tensor, memory: Tensor, mask: Tensor | masks.Varlen | None = None, *, causal: bool = False
     ) -> Tensor:
-        if words is memory:
-            return self.look_around(words, mask, causal=causal)
-        return self.look(words, self.remember(memory), mask, causal=causal)
+        if hidden is memory:
+            return self.look_around(hidden, mask, causal=causal)
+        return self.look(hidden, self.remember(memory), mask, causal=causal)
 
     def remember(self, memory: Tensor) -> KeysValues:
-        return KeysValues(*map(self._split, at_once(memory, self.key, self.value)))
+        return KeysValues(*map(self._split, fused_qkv(memory, self.key, self.value)))
 
     def look(
-        self, words: Tensor, memory: KeysValues, mask: Tensor | masks.Texts | None = None, *, causal: bool = False
+        self, hidden: Tensor, memory: KeysValues, mask: Tensor | masks.Varlen | None = None, *, causal: bool = False
     ) -> Tensor:
-        return self._attend(self._split(self.query(words)), memory, mask, causal)
+        return self._attend(self._split(self.query(hidden)), memory, mask, causal)
 
     def look_around(
         self,
-        words: Tensor,
-        mask: Tensor | masks.Texts | None = None,
+        hidden: Tensor,
+        mask: Tensor | masks.Varlen | None = None,
         *,
         causal: bool = False,
         cache: Appendable | None = None,
     ) -> Tensor:
         """The words look at each other; a `cache` has what came before them."""
-        query, key, value = map(self._split, at_once(words, self.query, self.key, self.value))
+        query, key, value = map(self._split, fused_qkv(hidden, self.query, self.key, self.value))
         seen = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
         return self._attend(query, seen, mask, causal)
 
-    def _attend(self, query: Tensor, seen: KeysValues, mask: Tensor | masks.Texts | None, causal: bool) -> Tensor:
+    def _attend(self, query: Tensor, seen: KeysValues, mask: Tensor | masks.Varlen | None, causal: bool) -> Tensor:
         heads = attend(
             query, *seen[:2], mask, origin=seen.origin, causal=causal, similarity=self.similarity, tap=self.weights
         )
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
-    def look_and_show(self, words: Tensor, memory: KeysValues, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def look_and_show(self, hidden: Tensor, memory: KeysValues, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The same written out, with its weights (B, H, T, S), for a loss that speaks of them."""
-        query = self._split(self.query(words))
+        query = self._split(self.query(hidden))
         steps = attend_written_out(query, *memory.in_place[:2], mask, similarity=self.similarity, tap=self.weights)
         return self.output(steps.output.transpose(1, 2).flatten(2)), steps.weights
 
-    def _split(self, words: Tensor) -> Tensor:
-        return words.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
+    def _split(self, hidden: Tensor) -> Tensor:
+        return hidden.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
 
 
 class SelfAttention(nn.Module):
     """The words of a text look at each other, with H heads: `causal`, as language models do, each only back.
 
-    Queries, keys and values come from one matrix. With fewer `key_heads` than heads, several heads share a key and a
+    Queries, keys and values come from one matrix. With fewer `num_kv_heads` than heads, several heads share a key and a
     value (Ainslie 2023): the cache shrinks by that factor.
     """
 
@@ -298,32 +300,32 @@ class SelfAttention(nn.Module):
         heads: int,
         *,
         causal: bool = True,
-        key_heads: int | None = None,
+        num_kv_heads: int | None = None,
         bias: bool = True,
         output_bias: bool = True,
     ) -> None:
         super().__init__()
         self.causal = causal
-        self.heads, self.key_heads = heads, key_heads or heads
+        self.heads, self.num_kv_heads = heads, num_kv_heads or heads
         assert width % heads == 0, f"width {width} does not divide into {heads} heads"
-        assert heads % self.key_heads == 0, f"{heads} heads do not divide into {self.key_heads} key heads"
+        assert heads % self.num_kv_heads == 0, f"{heads} heads do not divide into {self.num_kv_heads} key heads"
         self.head_width = width // heads
-        self.project = Linear(width, (heads + 2 * self.key_heads) * self.head_width, bias=bias)
+        self.project = Linear(width, (heads + 2 * self.num_kv_heads) * self.head_width, bias=bias)
         self.output = Linear(width, width, bias=output_bias)
         self.weights = Tap()
 
     def forward(
         self,
-        words: Tensor,
-        mask: Tensor | masks.Texts | None = None,
+        hidden: Tensor,
+        mask: Tensor | masks.Varlen | None = None,
         *,
         turn: Turn | None = None,
         cache: Appendable | None = None,
     ) -> Tensor:
         """(B, T, D). `turn` tells queries and keys where they stand; a `cache` has what came before these words."""
-        rows, length, _ = words.shape
-        heads = self.project(words).view(rows, length, -1, self.head_width).transpose(1, 2)
-        query, key, value = heads.split([self.heads, self.key_heads, self.key_heads], dim=1)  # (B, H, T, K)
+        rows, length, _ = hidden.shape
+        heads = self.project(hidden).view(rows, length, -1, self.head_width).transpose(1, 2)
+        query, key, value = heads.split([self.heads, self.num_kv_heads, self.num_kv_heads], dim=1)  # (B, H, T, K)
         if turn is not None:
             query, key = turn(query), turn(key)
         seen = KeysValues(key, value)

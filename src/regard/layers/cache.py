@@ -14,7 +14,7 @@ from regard import kernels
 from regard.layers.attention import KeysValues
 
 
-class Cache:
+class KVCache:
     """Keys and values (B, H, T, K) of the T tokens seen so far."""
 
     def __init__(self, room: int = 32) -> None:

@@ -25,7 +25,7 @@ class GatedConvolution(nn.Module):
             nn.init.normal_(self.window.weight, std=math.sqrt(4 * (1 - dropout) / (kernel * width)))
             nn.init.zeros_(self.window.bias)
 
-    def forward(self, words: Tensor) -> Tensor:
-        places = words.shape[1] - self.kernel + 1
-        windows = torch.cat([words[:, shift : shift + places] for shift in range(self.kernel)], dim=-1)
+    def forward(self, hidden: Tensor) -> Tensor:
+        position_ids = hidden.shape[1] - self.kernel + 1
+        windows = torch.cat([hidden[:, shift : shift + position_ids] for shift in range(self.kernel)], dim=-1)
         return F.glu(self.window(windows), dim=-1)

@@ -17,16 +17,16 @@ IGNORED = -100  # a target that is no lesson
 CHUNK = 2**23  # logits at a time: 32 MB
 
 
-def cross_entropy(words: Tensor, table: Tensor, targets: Tensor) -> Tensor:
+def cross_entropy(hidden: Tensor, table: Tensor, targets: Tensor) -> Tensor:
     """The sum over all places of -log softmax(words tableᵀ)[target]: words (N, D), table (V, D), targets (N,)."""
     if not torch.is_grad_enabled():  # which a function does not see: it would make a parameter's gradient all the same
-        words, table = words.detach(), table.detach()
-    return _Chunked.apply(words, table, targets)
+        hidden, table = hidden.detach(), table.detach()
+    return _Chunked.apply(hidden, table, targets)
 
 
-def cross_entropy_written_out(words: Tensor, table: Tensor, targets: Tensor) -> Tensor:
+def cross_entropy_written_out(hidden: Tensor, table: Tensor, targets: Tensor) -> Tensor:
     """The same in one line."""
-    return F.cross_entropy(words @ table.t(), targets, ignore_index=IGNORED, reduction="sum")
+    return F.cross_entropy(hidden @ table.t(), targets, ignore_index=IGNORED, reduction="sum")
 
 
 def cross_entropy_of(logits: Tensor, targets: Tensor, *, smoothing: float = 0.0) -> Tensor:
@@ -55,17 +55,17 @@ class _OfLogits(torch.autograd.Function):
 def losses_and_gradients(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
     """The losses (N,) of logits (N, V), which become the gradient by them: the probabilities, less 1 at the target."""
     counted = targets != IGNORED
-    places = torch.where(counted, targets, 0)
-    least, most = places.aminmax()
+    position_ids = torch.where(counted, targets, 0)
+    least, most = position_ids.aminmax()
     assert least >= 0, f"a target of {least}; wanted 0 to {logits.shape[1] - 1}, or {IGNORED}"
     assert most < logits.shape[1], f"a target of {most}; wanted 0 to {logits.shape[1] - 1}, or {IGNORED}"
     if kernels.takes(logits):
         return kernels.cross_entropy(logits, targets.contiguous(), smoothing)
     assert not smoothing, "written for hard targets"
-    right = logits.gather(1, places[:, None])[:, 0]
+    right = logits.gather(1, position_ids[:, None])[:, 0]
     normal = logits.logsumexp(-1)
     logits.sub_(normal[:, None]).exp_()
-    logits.scatter_add_(1, places[:, None], logits.new_full((len(logits), 1), -1.0))
+    logits.scatter_add_(1, position_ids[:, None], logits.new_full((len(logits), 1), -1.0))
     logits *= counted[:, None]
     return (normal - right) * counted
 
@@ -74,15 +74,15 @@ class _Chunked(torch.autograd.Function):
     """The gradient of a sum is known with the sum: both are made in one pass over the chunks."""
 
     @staticmethod
-    def forward(ctx: Any, words: Tensor, table: Tensor, targets: Tensor) -> Tensor:
+    def forward(ctx: Any, hidden: Tensor, table: Tensor, targets: Tensor) -> Tensor:
         for_words, for_table = ctx.needs_input_grad[:2]
-        by_words = torch.empty_like(words) if for_words else None
+        by_words = torch.empty_like(hidden) if for_words else None
         by_table = torch.zeros_like(table) if for_table else None
-        total = words.new_zeros(())
-        rows = max(1, min(CHUNK // len(table), len(words)))
-        buffer = words.new_empty(rows, len(table))
-        for start in range(0, len(words), rows):
-            some, wanted = words[start : start + rows], targets[start : start + rows]
+        total = hidden.new_zeros(())
+        rows = max(1, min(CHUNK // len(table), len(hidden)))
+        buffer = hidden.new_empty(rows, len(table))
+        for start in range(0, len(hidden), rows):
+            some, wanted = hidden[start : start + rows], targets[start : start + rows]
             logits = torch.mm(some, table.t(), out=buffer[: len(some)])
             total += losses_and_gradients(logits, wanted).sum()
             gradient = logits

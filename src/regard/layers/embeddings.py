@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.layers.linear import in_columns, is_worth, linear
-from regard.layers.screening import Screen
+from regard.layers.screening import ArgmaxShortlist
 
 MANY = 512  # rows up to which W xᵀ is the faster way round
 
@@ -21,30 +21,30 @@ class Embedding(nn.Module):
     padding, where there is one, starts at zero and does not learn: it is no word.
     """
 
-    def __init__(self, vocabulary: int, width: int, *, padding: int | None = None, scaled: bool = True) -> None:
+    def __init__(self, vocab_size: int, width: int, *, pad_id: int | None = None, scaled: bool = True) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(vocabulary, width))
-        self.padding = padding
+        self.weight = nn.Parameter(torch.empty(vocab_size, width))
+        self.pad_id = pad_id
         self.scale = math.sqrt(width) if scaled else 1.0
         if not self.weight.is_meta:  # chance on the meta device loads torch's compiler, which takes two seconds
             nn.init.normal_(self.weight, std=width**-0.5)
-            if padding is not None:
+            if pad_id is not None:
                 with torch.no_grad():
-                    self.weight[padding] = 0.0
+                    self.weight[pad_id] = 0.0
 
     def forward(self, ids: Tensor) -> Tensor:
-        return F.embedding(ids, self.weight, self.padding) * self.scale
+        return F.embedding(ids, self.weight, self.pad_id) * self.scale
 
-    def logits(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
+    def logits(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
         """Logits (…, V) for words (…, D); a decoding step's (B, D) may come in columns, torch's fastest way."""
-        step = words.dim() == 2 and 1 < len(words) <= MANY
-        if step and not torch.is_grad_enabled() and words.device.type == "cpu" and not is_worth(words, self.weight):
-            return in_columns(words, self.weight, bias)
-        return linear(words, self.weight if self.padding is None else _Pinned.apply(self.weight, self.padding), bias)
+        step = hidden.dim() == 2 and 1 < len(hidden) <= MANY
+        if step and not torch.is_grad_enabled() and hidden.device.type == "cpu" and not is_worth(hidden, self.weight):
+            return in_columns(hidden, self.weight, bias)
+        return linear(hidden, self.weight if self.pad_id is None else _Pinned.apply(self.weight, self.pad_id), bias)
 
-    def screen(self, bias: Tensor | None = None) -> Screen | None:
+    def argmax_shortlist(self, bias: Tensor | None = None) -> ArgmaxShortlist | None:
         """What finds the largest of the logits without computing all of them; None: it is not to be had here."""
-        return Screen.of(self.weight, bias)
+        return ArgmaxShortlist.of(self.weight, bias)
 
 
 class _Pinned(torch.autograd.Function):

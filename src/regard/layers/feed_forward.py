@@ -18,23 +18,23 @@ class Activation:
     def __init__(self, name: str, plain: Callable[[Tensor], Tensor]) -> None:
         self.name, self.plain = name, plain
 
-    def __call__(self, words: Tensor) -> Tensor:
-        ours = self.name in kernels.ACTIVATIONS and kernels.takes(words)
-        return _Activated.apply(words, self.name) if ours else self.plain(words)
+    def __call__(self, hidden: Tensor) -> Tensor:
+        ours = self.name in kernels.ACTIVATIONS and kernels.takes(hidden)
+        return _Activated.apply(hidden, self.name) if ours else self.plain(hidden)
 
 
 class _Activated(Function):
     @staticmethod
-    def forward(ctx: Any, words: Tensor, name: str) -> Tensor:
-        ctx.save_for_backward(words)
+    def forward(ctx: Any, hidden: Tensor, name: str) -> Tensor:
+        ctx.save_for_backward(hidden)
         ctx.name = name
-        return kernels.activate(words, name)
+        return kernels.activate(hidden, name)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None]:
-        (words,) = ctx.saved_tensors
-        return kernels.activation_gradient(words, outer, ctx.name), None
+        (hidden,) = ctx.saved_tensors
+        return kernels.activation_gradient(hidden, outer, ctx.name), None
 
 
 swish = Activation("swish", F.silu)
@@ -49,24 +49,24 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class FeedForward(nn.Module):
     """f(x W₁ + b₁) W₂ + b₂ (Vaswani 2017, 3.3)."""
 
-    def __init__(self, width: int, hidden: int, activation: str = "relu") -> None:
+    def __init__(self, width: int, inner: int, activation: str = "relu") -> None:
         super().__init__()
-        self.expand = Linear(width, hidden)
-        self.contract = Linear(hidden, width)
+        self.expand = Linear(width, inner)
+        self.contract = Linear(inner, width)
         self.activation = ACTIVATIONS[activation]
 
-    def forward(self, words: Tensor) -> Tensor:
-        return self.contract(activated(words, self.expand, self.activation))
+    def forward(self, hidden: Tensor) -> Tensor:
+        return self.contract(activated(hidden, self.expand, self.activation))
 
 
 class GatedFeedForward(nn.Module):
     """(swish(x W₁) · x W₂) W₃: one half says how much of the other passes (Shazeer 2020). W₁, W₂ are one matrix."""
 
-    def __init__(self, width: int, hidden: int) -> None:
+    def __init__(self, width: int, inner: int) -> None:
         super().__init__()
-        self.expand = Linear(width, 2 * hidden, bias=False)
-        self.contract = Linear(hidden, width, bias=False)
+        self.expand = Linear(width, 2 * inner, bias=False)
+        self.contract = Linear(inner, width, bias=False)
 
-    def forward(self, words: Tensor) -> Tensor:
-        gate, passing = self.expand(words).chunk(2, dim=-1)
+    def forward(self, hidden: Tensor) -> Tensor:
+        gate, passing = self.expand(hidden).chunk(2, dim=-1)
         return self.contract(swish(gate) * passing)

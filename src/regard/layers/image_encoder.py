@@ -43,10 +43,10 @@ class ConvolutionEncoder(nn.Module):
         start_positions(self.positions)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        places = self.stem(pixels)
+        position_ids = self.stem(pixels)
         for block in self.blocks:
-            places = block(places)
-        cells = self.norm(places.flatten(2).transpose(1, 2))  # (B, P, D)
+            position_ids = block(position_ids)
+        cells = self.norm(position_ids.flatten(2).transpose(1, 2))  # (B, P, D)
         return self.grid(cells + self.positions(0, cells.shape[1]))
 
 
@@ -73,12 +73,12 @@ class ResidualBlock(nn.Module):
         self.norm_inner = nn.GroupNorm(math.gcd(GROUPS, after), after)
         self.second = Convolution(after, after, 3)
         self.shortcut = None if before == after else Convolution(before, after, 2, stride=stride)
-        self.places = Tap()
+        self.position_ids = Tap()
 
-    def forward(self, places: Tensor) -> Tensor:
-        active = F.relu(self.norm(places))
+    def forward(self, position_ids: Tensor) -> Tensor:
+        active = F.relu(self.norm(position_ids))
         found = self.second(F.relu(self.norm_inner(self.first(active))))
-        return self.places(found + (places if self.shortcut is None else self.shortcut(active)))
+        return self.position_ids(found + (position_ids if self.shortcut is None else self.shortcut(active)))
 
 
 class Convolution(nn.Linear):
@@ -90,9 +90,9 @@ class Convolution(nn.Linear):
         if not self.weight.is_meta:
             nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
 
-    def forward(self, places: Tensor) -> Tensor:
+    def forward(self, position_ids: Tensor) -> Tensor:
         weight = self.weight.view(len(self.weight), -1, self.kernel, self.kernel)
-        return F.conv2d(places, weight, stride=self.stride, padding=(self.kernel - 1) // 2)
+        return F.conv2d(position_ids, weight, stride=self.stride, padding=(self.kernel - 1) // 2)
 
 
 class PatchEncoder(nn.Module):

@@ -13,25 +13,25 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Texts:
+class Varlen:
     """Texts behind each other in one row, (1, T), without padding: each sees all of itself, and nothing else."""
 
     lengths: Sequence[int]
 
     @property
-    def bounds(self) -> Tensor:
+    def cu_seqlens(self) -> Tensor:
         """(N + 1,) where each begins; the last is where all end."""
         return torch.tensor([0, *self.lengths]).cumsum(0)
 
     @property
-    def segments(self) -> Tensor:
+    def segment_ids(self) -> Tensor:
         """(1, T): k for the words of the k-th."""
         return torch.arange(1, len(self.lengths) + 1).repeat_interleave(torch.tensor(self.lengths))[None]
 
     @property
     def mask(self) -> Tensor:
         """What they see as a mask, (1, 1, T, T)."""
-        return same_segment(self.segments, self.segments)
+        return same_segment(self.segment_ids, self.segment_ids)
 
 
 def padding(ids: Tensor, symbol: int) -> Tensor:
@@ -62,9 +62,9 @@ def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     return first if second is None else first & second
 
 
-def places(segments: Tensor) -> Tensor:
+def position_ids(segment_ids: Tensor) -> Tensor:
     """Each token's place in its own sentence, 0 first: (B, T) from segments whose sentences stand together."""
-    index = torch.arange(segments.shape[1], device=segments.device).expand_as(segments)
-    begins = torch.ones_like(segments, dtype=torch.bool)
-    begins[:, 1:] = segments[:, 1:] != segments[:, :-1]
+    index = torch.arange(segment_ids.shape[1], device=segment_ids.device).expand_as(segment_ids)
+    begins = torch.ones_like(segment_ids, dtype=torch.bool)
+    begins[:, 1:] = segment_ids[:, 1:] != segment_ids[:, :-1]
     return index - torch.where(begins, index, 0).cummax(dim=1).values

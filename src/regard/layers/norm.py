@@ -8,9 +8,9 @@ from regard import kernels
 class LayerNorm(nn.LayerNorm):
     """nn.LayerNorm; of words and what is added to them, where there is something: norm(words + update)."""
 
-    def forward(self, words: Tensor, update: Tensor | None = None) -> Tensor:
+    def forward(self, hidden: Tensor, update: Tensor | None = None) -> Tensor:
         if update is None:
-            return super().forward(words)
-        if words.shape == update.shape and kernels.fits(words, update, self.weight, self.bias):
-            return kernels.norm_of_sum(words, update, self.weight, self.bias, self.eps)
-        return super().forward(words + update)
+            return super().forward(hidden)
+        if hidden.shape == update.shape and kernels.fits(hidden, update, self.weight, self.bias):
+            return kernels.norm_of_sum(hidden, update, self.weight, self.bias, self.eps)
+        return super().forward(hidden + update)

@@ -64,22 +64,22 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.table = nn.Parameter(torch.empty(longest, width))
 
-    def forward(self, start: int, stop: int, places: Tensor | None = None) -> Tensor:
-        """The vectors (T, D) of positions start..stop-1; or those (B, T, D) of `places`, all of them below stop."""
-        if stop > len(self.table) and places is not None:  # columns, of which a text may have fewer
-            stop = int(places.max()) + 1
+    def forward(self, start: int, stop: int, position_ids: Tensor | None = None) -> Tensor:
+        """The vectors (T, D) of positions start..stop-1; or those (B, T, D) of `position_ids`, all below stop."""
+        if stop > len(self.table) and position_ids is not None:  # columns, of which a text may have fewer
+            stop = int(position_ids.max()) + 1
         if stop > len(self.table):
             raise InputError(
                 f"{stop} tokens, but this model learned positions for {len(self.table)}; shorten the input"
             )
-        return self.table[start:stop] if places is None else F.embedding(places, self.table)
+        return self.table[start:stop] if position_ids is None else F.embedding(position_ids, self.table)
 
 
 class Added(nn.Module):
     """word + position."""
 
-    def forward(self, words: Tensor, positions: Tensor) -> Tensor:
-        return words + positions
+    def forward(self, hidden: Tensor, positions: Tensor) -> Tensor:
+        return hidden + positions
 
 
 class Concatenated(nn.Module):
@@ -89,37 +89,39 @@ class Concatenated(nn.Module):
         super().__init__()
         self.project = nn.Linear(2 * width, width, bias=False)
 
-    def forward(self, words: Tensor, positions: Tensor) -> Tensor:
-        return self.project(torch.cat([words, positions.expand_as(words)], dim=-1))
+    def forward(self, hidden: Tensor, positions: Tensor) -> Tensor:
+        return self.project(torch.cat([hidden, positions.expand_as(hidden)], dim=-1))
 
 
-class Stretch(NamedTuple):
+class RopeScaling(NamedTuple):
     """How Llama 3 reaches beyond the lengths it was first trained on: slow waves are slowed further, by `factor`.
 
-    Waves longer than `trained` / `low` are slowed in full, those shorter than `trained` / `high` not at all.
+    Waves longer than `original_context` / `low` are slowed in full, those below `original_context` / `high` not at all.
     """
 
     factor: float
     low: float
     high: float
-    trained: int
+    original_context: int
 
 
 class Rotary(nn.Module):
     """Pairs (i, i + K/2) of a head's numbers, turned by place · base^(-2i/K) (Su 2021)."""
 
-    def __init__(self, head_width: int, base: float = 10_000.0, stretch: Stretch | None = None) -> None:
+    def __init__(self, head_width: int, base: float = 10_000.0, rope_scaling: RopeScaling | None = None) -> None:
         super().__init__()
         assert head_width % 2 == 0, f"a head of {head_width} numbers has no pairs"
         exponents = torch.arange(0, head_width, 2, device="cpu").float() / head_width
         rates = 1.0 / base**exponents  # (K/2,)
         # Not saved: it is a formula. Made on the CPU even when the model is built on the meta device.
-        self.register_buffer("rates", rates if stretch is None else stretched(rates, stretch), persistent=False)
+        self.register_buffer(
+            "rates", rates if rope_scaling is None else stretched(rates, rope_scaling), persistent=False
+        )
 
-    def forward(self, places: Tensor) -> "Angles":
+    def forward(self, position_ids: Tensor) -> "Angles":
         """The angles of places (T,) or (B, T), for all heads of all layers."""
         rates: Tensor = self.rates  # type: ignore[assignment]
-        angles = places[..., None].float() * rates  # (…, T, K/2)
+        angles = position_ids[..., None].float() * rates  # (…, T, K/2)
         angles = angles.unsqueeze(-3)  # one for all heads
         cosine, sine = angles.cos(), angles.sin()
         return Angles(torch.cat([cosine, cosine], dim=-1), torch.cat([-sine, sine], dim=-1))
@@ -136,8 +138,8 @@ class Angles(NamedTuple):
         return heads * self.cosine + heads.roll(heads.shape[-1] // 2, dims=-1) * self.sine
 
 
-def stretched(rates: Tensor, stretch: Stretch) -> Tensor:
+def stretched(rates: Tensor, rope_scaling: RopeScaling) -> Tensor:
     """Rates of turning with the slow ones slowed; between the two bounds, by straight mixing."""
-    turns = stretch.trained * rates / (2 * math.pi)  # within the lengths first trained on
-    share = ((turns - stretch.low) / (stretch.high - stretch.low)).clamp(0, 1)
-    return rates * (share + (1 - share) / stretch.factor)
+    turns = rope_scaling.original_context * rates / (2 * math.pi)  # within the lengths first trained on
+    share = ((turns - rope_scaling.low) / (rope_scaling.high - rope_scaling.low)).clamp(0, 1)
+    return rates * (share + (1 - share) / rope_scaling.factor)

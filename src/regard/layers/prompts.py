@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.errors import InputError
 from regard.layers import masks
-from regard.layers.cache import Cache
+from regard.layers.cache import KVCache
 
 
 @dataclass
@@ -20,7 +20,7 @@ class PromptState:
     """What writing on from prompts carries: the last token of each, the cache of the others, and the blanks."""
 
     first: Tensor  # (B,) the tokens to step first
-    caches: list[Cache]  # of each block
+    caches: list[KVCache]  # of each block
     blanks: Tensor | None  # (B,) blank columns before each row's prompt; None: no row has any
 
     def reorder(self, rows: Tensor) -> None:
@@ -48,14 +48,14 @@ class PromptState:
         return (columns >= self.blanks[:, None])[:, None, None]
 
 
-def unread(
+def prefill_inputs(
     prompts: Sequence[Sequence[int]], layers: int, device: torch.device
 ) -> tuple[PromptState, Tensor, Tensor | None, Tensor | None]:
     """A state with empty caches, and what to read into them: the ids (B, T) but for each last one, places, mask."""
     ids, blanks = side_by_side(prompts, device)
     before = ids[:, :-1]
-    places, mask = of_segments(segments_of(blanks, before.shape[1]))
-    return PromptState(ids[:, -1], [Cache() for _ in range(layers)], blanks), before, places, mask
+    position_ids, mask = of_segment_ids(segment_ids_of(blanks, before.shape[1]))
+    return PromptState(ids[:, -1], [KVCache() for _ in range(layers)], blanks), before, position_ids, mask
 
 
 def side_by_side(prompts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor | None]:
@@ -71,15 +71,15 @@ def side_by_side(prompts: Sequence[Sequence[int]], device: torch.device) -> tupl
     return ids.to(device), blanks.to(device) if blanks.any() else None
 
 
-def segments_of(blanks: Tensor | None, length: int) -> Tensor | None:
+def segment_ids_of(blanks: Tensor | None, length: int) -> Tensor | None:
     """(B, T): 0 where a row is blank, 1 where its prompt stands."""
     if blanks is None:
         return None
     return (torch.arange(length, device=blanks.device) >= blanks[:, None]).long()
 
 
-def of_segments(segments: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+def of_segment_ids(segment_ids: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
     """The places (B, T) and the mask (B, 1, T, T) of segments; without them, those of a plain row."""
-    if segments is None:
+    if segment_ids is None:
         return None, None
-    return masks.places(segments), masks.same_segment(segments, segments)
+    return masks.position_ids(segment_ids), masks.same_segment(segment_ids, segment_ids)

@@ -23,16 +23,16 @@ REST = 2 * WORD  # rounding leaves half a level at most: this makes a whole rang
 
 
 class Rounded:
-    """A matrix (N, D) in int8 for our own kernel: `rounded(words)` is words Wᵀ, about."""
+    """A matrix (N, D) in int8 for our own kernel: `rounded(hidden)` is words Wᵀ, about."""
 
     def __init__(self, weight: Tensor) -> None:
         self._matrix = kernels.rounded(weight)
         self._width = weight.shape[1]
 
-    def __call__(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
+    def __call__(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
         """(…, N) of words (…, D); no gradient comes back."""
-        assert words.shape[-1] == self._width, f"words of {words.shape[-1]} numbers, wanted {self._width}"
-        return kernels.linear_int8(words.detach(), self._matrix, bias)
+        assert hidden.shape[-1] == self._width, f"words of {hidden.shape[-1]} numbers, wanted {self._width}"
+        return kernels.linear_int8(hidden.detach(), self._matrix, bias)
 
 
 class Packed:
@@ -54,9 +54,9 @@ class Packed:
         # Looked up once: a step calls it many times, and each look takes longer than its arithmetic on a small layer.
         self._product: Any = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32.default
 
-    def __call__(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
+    def __call__(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
         """(…, N) of words (…, D); no gradient comes back."""
-        rows = words.detach().reshape(-1, words.shape[-1])
+        rows = hidden.detach().reshape(-1, hidden.shape[-1])
         level = rows.abs().amax(-1, keepdim=True).clamp_(min=1e-12).div_(WORD)
         scaled = rows / level  # (B, D) from -63 to 63
         rounded = scaled.round()
@@ -64,7 +64,7 @@ class Packed:
         found, rest = self._product(both, 1.0, WORD + 1, self._kernel).chunk(2)
         found = torch.add(found, rest, alpha=1 / REST)
         found = found.mul_(level) if bias is None else torch.addcmul(bias, found, level)
-        return found.view(*words.shape[:-1], found.shape[-1])
+        return found.view(*hidden.shape[:-1], found.shape[-1])
 
 
 def int8(weight: Tensor) -> Rounded | Packed:
@@ -82,8 +82,8 @@ class QuantizedLinear(nn.Module):
         self.product = int8(linear.weight)
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
 
-    def forward(self, words: Tensor) -> Tensor:
-        return self.product(words, self.bias)
+    def forward(self, hidden: Tensor) -> Tensor:
+        return self.product(hidden, self.bias)
 
 
 class QuantizedEmbedding(Embedding):
@@ -91,11 +91,11 @@ class QuantizedEmbedding(Embedding):
 
     def __init__(self, embedding: Embedding) -> None:
         nn.Module.__init__(self)
-        self.weight, self.padding, self.scale = embedding.weight, embedding.padding, embedding.scale
+        self.weight, self.pad_id, self.scale = embedding.weight, embedding.pad_id, embedding.scale
         self.product = int8(embedding.weight)
 
-    def logits(self, words: Tensor, bias: Tensor | None = None) -> Tensor:
-        return self.product(words, bias)
+    def logits(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
+        return self.product(hidden, bias)
 
     def screen(self, bias: Tensor | None = None) -> None:
         """None: its logits are those of the rounded table, and cheap already."""

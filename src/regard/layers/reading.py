@@ -15,35 +15,35 @@ class SentenceEmbedding(nn.Module):
     """Word + place + sentence, normed: of a pair of sentences a word says to which it belongs (Devlin 2019, 3)."""
 
     def __init__(
-        self, vocabulary: int, width: int, *, context: int, sentences: int, dropout: float, epsilon: float
+        self, vocab_size: int, width: int, *, context: int, num_segments: int, dropout: float, epsilon: float
     ) -> None:
         super().__init__()
-        self.words = Embedding(vocabulary, width, scaled=False)
+        self.tokens = Embedding(vocab_size, width, scaled=False)
         self.positions = LearnedPositions(context, width)
-        self.sentences = Embedding(sentences, width, scaled=False)
+        self.sentences = Embedding(num_segments, width, scaled=False)
         self.norm = nn.LayerNorm(width, eps=epsilon)
         self.dropout = Dropout(dropout)
 
-    def forward(self, ids: Tensor, segments: Tensor | None, places: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, segment_ids: Tensor | None, position_ids: Tensor | None = None) -> Tensor:
         """(B, T, D) of ids (B, T); without segments all are of the first sentence, without places in one text."""
-        if segments is None:
+        if segment_ids is None:
             sentences = self.sentences.weight[0]
-        elif segments.shape != ids.shape:
-            raise InputError(f"segments are {tuple(segments.shape)}, wanted the shape of ids, {tuple(ids.shape)}")
+        elif segment_ids.shape != ids.shape:
+            raise InputError(f"segments are {tuple(segment_ids.shape)}, wanted the shape of ids, {tuple(ids.shape)}")
         else:
-            sentences = self.sentences(segments)
-        return self.dropout(self.norm(self.words(ids) + self.positions(0, ids.shape[1], places) + sentences))
+            sentences = self.sentences(segment_ids)
+        return self.dropout(self.norm(self.tokens(ids) + self.positions(0, ids.shape[1], position_ids) + sentences))
 
 
 class WordHead(nn.Module):
     """One more layer, then each word is compared with the table it came from."""
 
-    def __init__(self, vocabulary: int, width: int, *, activation: str, epsilon: float) -> None:
+    def __init__(self, vocab_size: int, width: int, *, activation: str, epsilon: float) -> None:
         super().__init__()
         self.project = Linear(width, width)
         self.activation = ACTIVATIONS[activation]
         self.norm = nn.LayerNorm(width, eps=epsilon)
-        self.bias = nn.Parameter(torch.empty(vocabulary))
+        self.bias = nn.Parameter(torch.empty(vocab_size))
 
-    def forward(self, words: Tensor, table: Embedding) -> Tensor:
-        return table.logits(self.norm(self.activation(self.project(words))), self.bias)
+    def forward(self, hidden: Tensor, table: Embedding) -> Tensor:
+        return table.logits(self.norm(self.activation(self.project(hidden))), self.bias)

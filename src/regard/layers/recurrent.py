@@ -29,17 +29,17 @@ class Recurrence(nn.Module, ABC):
         super().__init__()
         self.width = width
         self.input = Linear(inputs, self.gates * width)
-        self.hidden = Linear(width, self.gates * width)
+        self.recurrent = Linear(width, self.gates * width)
         if self.input.weight.is_meta:  # weights come from elsewhere
             return
-        for map_ in (self.input, self.hidden):
+        for map_ in (self.input, self.recurrent):
             nn.init.zeros_(map_.bias)
             for gate in map_.weight.data.split(width):  # each gate is a matrix of its own
                 (nn.init.xavier_uniform_ if map_ is self.input else nn.init.orthogonal_)(gate)
 
-    def forward(self, words: Tensor, state: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, state: Tensor) -> Tensor:
         """The states (B, T, P, D) after each of the words (B, T, inputs), from a state (B, P, D) on."""
-        return self.run(self.input(words.transpose(0, 1)), state).transpose(0, 1)
+        return self.run(self.input(hidden.transpose(0, 1)), state).transpose(0, 1)
 
     def run(self, given: Tensor, state: Tensor) -> Tensor:
         """The states (T, B, P, D) from what each word gives (T, B, gates · D)."""
@@ -63,14 +63,14 @@ class GRU(Recurrence):
     def run(self, given: Tensor, state: Tensor) -> Tensor:
         if not torch.is_grad_enabled():
             return super().run(given, state)
-        return GRUScan.apply(given, state.squeeze(1), self.hidden.weight, self.hidden.bias).unsqueeze(2)
+        return GRUScan.apply(given, state.squeeze(1), self.recurrent.weight, self.recurrent.bias).unsqueeze(2)
 
     def step(self, given: Tensor, state: Tensor) -> Tensor:
         state = state.squeeze(1)
         both, new = given.split([2 * self.width, self.width], dim=-1)
-        hidden_both, hidden_new = self.hidden(state).split([2 * self.width, self.width], dim=-1)
-        reset, keep = (both + hidden_both).sigmoid().chunk(2, dim=-1)
-        new = torch.addcmul(new, reset, hidden_new).tanh()
+        recurrent_both, recurrent_new = self.recurrent(state).split([2 * self.width, self.width], dim=-1)
+        reset, keep = (both + recurrent_both).sigmoid().chunk(2, dim=-1)
+        new = torch.addcmul(new, reset, recurrent_new).tanh()
         return torch.lerp(new, state, keep).unsqueeze(1)  # (1 - keep) new + keep old
 
 
@@ -87,7 +87,7 @@ class LSTM(Recurrence):
 
     def step(self, given: Tensor, state: Tensor) -> Tensor:
         shown, kept = state.unbind(1)
-        enter, forget, new, show = (given + self.hidden(shown)).chunk(4, dim=-1)
+        enter, forget, new, show = (given + self.recurrent(shown)).chunk(4, dim=-1)
         kept = torch.addcmul(forget.sigmoid() * kept, enter.sigmoid(), new.tanh())
         return torch.stack([show.sigmoid() * kept.tanh(), kept], dim=1)
 
@@ -108,21 +108,21 @@ class Reader(nn.Module):
         each = width // 2 if both_ways else width
         self.forwards = CELLS[cell](inputs, each)
         self.backwards = CELLS[cell](inputs, each) if both_ways else None
-        self.words = Tap()
+        self.hidden = Tap()
 
-    def forward(self, words: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, hidden: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """The words (B, S, D) in their context, and the state (B, P, D) after each row's last word.
 
         Read backwards, the last word is the first.
         """
-        begin = words.new_zeros(len(words), self.forwards.parts, self.forwards.width)
-        states = self.forwards(words, begin)
+        begin = hidden.new_zeros(len(hidden), self.forwards.parts, self.forwards.width)
+        states = self.forwards(hidden, begin)
         if self.backwards is None:
-            return self.words(shown(states)), last_of(states, lengths)
-        order = backward_order(lengths, words.shape[1])
-        back = self.backwards(Turned.apply(words, order), begin)
+            return self.hidden(shown(states)), last_of(states, lengths)
+        order = backward_order(lengths, hidden.shape[1])
+        back = self.backwards(Turned.apply(hidden, order), begin)
         both = torch.cat([shown(states), Turned.apply(shown(back), order)], dim=-1)
-        return self.words(both), torch.cat([last_of(states, lengths), last_of(back, lengths)], dim=-1)
+        return self.hidden(both), torch.cat([last_of(states, lengths), last_of(back, lengths)], dim=-1)
 
 
 def last_of(states: Tensor, lengths: Tensor) -> Tensor:
@@ -133,18 +133,18 @@ def last_of(states: Tensor, lengths: Tensor) -> Tensor:
 
 def backward_order(lengths: Tensor, longest: int) -> Tensor:
     """(B, S): the places of each row's words from its last to its first; padding stays where it is."""
-    places = torch.arange(longest, device=lengths.device)
-    return torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
+    position_ids = torch.arange(longest, device=lengths.device)
+    return torch.where(position_ids < lengths[:, None], lengths[:, None] - 1 - position_ids, position_ids)
 
 
 class Turned(torch.autograd.Function):
     """Words (B, S, D) in another order (B, S) that turned twice is the first one: the way back is the way there."""
 
     @staticmethod
-    def forward(ctx: Any, words: Tensor, order: Tensor) -> Tensor:
+    def forward(ctx: Any, hidden: Tensor, order: Tensor) -> Tensor:
         rows = torch.arange(len(order), device=order.device)[:, None] * order.shape[1]
         ctx.save_for_backward(index := (rows + order).flatten())
-        return words.flatten(0, 1).index_select(0, index).view_as(words)
+        return hidden.flatten(0, 1).index_select(0, index).view_as(hidden)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:

@@ -16,25 +16,25 @@ from torch.autograd.function import once_differentiable
 KEPT = 4  # what a step keeps for the way back, side by side: reset, keep, new, and U s + b of the new part
 
 
-def _step(given: Tensor, hidden: Tensor, state: Tensor, kept: Tensor) -> Tensor:
+def _step(given: Tensor, projected: Tensor, state: Tensor, kept: Tensor) -> Tensor:
     width = state.shape[-1]
-    torch.add(given[:, : 2 * width], hidden[:, : 2 * width], out=kept[:, : 2 * width]).sigmoid_()
-    reset, keep, new, hidden_new = kept.split(width, dim=1)
-    hidden_new.copy_(hidden[:, 2 * width :])
-    torch.addcmul(given[:, 2 * width :], reset, hidden_new, out=new).tanh_()
+    torch.add(given[:, : 2 * width], projected[:, : 2 * width], out=kept[:, : 2 * width]).sigmoid_()
+    reset, keep, new, projected_new = kept.split(width, dim=1)
+    projected_new.copy_(projected[:, 2 * width :])
+    torch.addcmul(given[:, 2 * width :], reset, projected_new, out=new).tanh_()
     return torch.lerp(new, state, keep)
 
 
-def _step_back(gradient: Tensor, state: Tensor, kept: Tensor, given: Tensor, hidden: Tensor) -> Tensor:
-    """Write the gradients of `given` and `hidden` (B, 3 D); gives that of the state as far as it was kept."""
+def _step_back(gradient: Tensor, state: Tensor, kept: Tensor, given: Tensor, projected: Tensor) -> Tensor:
+    """Write the gradients of `given` and `projected` (B, 3 D); gives that of the state as far as it was kept."""
     width = state.shape[-1]
-    reset, keep, new, hidden_new = kept.split(width, dim=1)
+    reset, keep, new, projected_new = kept.split(width, dim=1)
     by_keep = gradient * keep
     at_new = torch.mul(gradient - by_keep, 1 - new * new, out=given[:, 2 * width :])
-    torch.mul(at_new * hidden_new, reset - reset * reset, out=given[:, :width])
+    torch.mul(at_new * projected_new, reset - reset * reset, out=given[:, :width])
     torch.mul(by_keep - by_keep * keep, state - new, out=given[:, width : 2 * width])
-    hidden[:, : 2 * width] = given[:, : 2 * width]
-    torch.mul(at_new, reset, out=hidden[:, 2 * width :])
+    projected[:, : 2 * width] = given[:, : 2 * width]
+    torch.mul(at_new, reset, out=projected[:, 2 * width :])
     return by_keep
 
 
@@ -47,8 +47,8 @@ class GRUScan(torch.autograd.Function):
         states[0] = state
         kept = given.new_empty(len(given), len(state), KEPT * state.shape[1])
         for place, word in enumerate(given):
-            hidden = torch.addmm(bias, states[place], weight.t())
-            states[place + 1] = _step(word, hidden, states[place], kept[place])
+            projected = torch.addmm(bias, states[place], weight.t())
+            states[place + 1] = _step(word, projected, states[place], kept[place])
         ctx.save_for_backward(states, kept, weight)
         return states[1:]
 
@@ -57,13 +57,13 @@ class GRUScan(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         states, kept, weight = ctx.saved_tensors
         given = states.new_empty(*gradient.shape[:2], len(weight))
-        hidden = torch.empty_like(given)
+        projected = torch.empty_like(given)
         at_state = torch.zeros_like(states[0])
         for place in reversed(range(len(gradient))):
             at_state += gradient[place]
-            stays = _step_back(at_state, states[place], kept[place], given[place], hidden[place])
-            at_state = torch.addmm(stays, hidden[place], weight)
-        flat = hidden.flatten(0, 1)
+            stays = _step_back(at_state, states[place], kept[place], given[place], projected[place])
+            at_state = torch.addmm(stays, projected[place], weight)
+        flat = projected.flatten(0, 1)
         return given, at_state, flat.t() @ states[:-1].flatten(0, 1), flat.sum(0)
 
 
@@ -88,13 +88,13 @@ class AttendingScan(torch.autograd.Function):
         score: Tensor,  # (K,) v
         gates: Tensor,  # (3 D, D) C
     ) -> tuple[Tensor, Tensor]:
-        words, rows, width = len(given), len(state), state.shape[1]
-        states = given.new_empty(words + 1, rows, width)
+        hidden, rows, width = len(given), len(state), state.shape[1]
+        states = given.new_empty(hidden + 1, rows, width)
         states[0] = state
-        contexts = given.new_empty(words, rows, value.shape[-1])
-        weights = given.new_empty(words, rows, key.shape[1])
-        pairs = given.new_empty(words, *key.shape)
-        kept = given.new_empty(words, rows, KEPT * width)
+        contexts = given.new_empty(hidden, rows, value.shape[-1])
+        weights = given.new_empty(hidden, rows, key.shape[1])
+        pairs = given.new_empty(hidden, *key.shape)
+        kept = given.new_empty(hidden, rows, KEPT * width)
         closed = torch.zeros_like(mask, dtype=given.dtype).masked_fill_(~mask, torch.finfo(given.dtype).min)
         for place, word in enumerate(given):
             before = states[place]
@@ -102,9 +102,9 @@ class AttendingScan(torch.autograd.Function):
             torch.add(key, asked[:, None], out=pairs[place]).tanh_()
             weights[place] = torch.add(pairs[place] @ score, closed).softmax(-1)
             torch.bmm(weights[place][:, None], value, out=contexts[place][:, None])
-            hidden = torch.addmm(bias, before, weight.t())
+            projected = torch.addmm(bias, before, weight.t())
             word = torch.addmm(word, contexts[place], gates.t())
-            states[place + 1] = _step(word, hidden, before, kept[place])
+            states[place + 1] = _step(word, projected, before, kept[place])
         ctx.save_for_backward(states, contexts, weights, pairs, kept, value, weight, query, score, gates)
         return states[1:], contexts
 
@@ -113,7 +113,7 @@ class AttendingScan(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor, by_context: Tensor) -> tuple[Tensor | None, ...]:
         states, contexts, weights, pairs, kept, value, weight, query, score, gates = ctx.saved_tensors
         given = states.new_empty(*gradient.shape[:2], len(weight))
-        hidden = torch.empty_like(given)
+        projected = torch.empty_like(given)
         at_contexts = by_context.clone()
         at_scores = torch.empty_like(weights)
         asked = states.new_empty(*gradient.shape[:2], len(query))
@@ -121,7 +121,7 @@ class AttendingScan(torch.autograd.Function):
         at_state = torch.zeros_like(states[0])
         for place in reversed(range(len(gradient))):
             at_state += gradient[place]
-            stays = _step_back(at_state, states[place], kept[place], given[place], hidden[place])
+            stays = _step_back(at_state, states[place], kept[place], given[place], projected[place])
             at_contexts[place].addmm_(given[place], gates)
             at_weights = torch.bmm(value, at_contexts[place][..., None]).squeeze(-1)  # (B, S)
             inner = (weights[place] * at_weights).sum(-1, keepdim=True)
@@ -131,9 +131,9 @@ class AttendingScan(torch.autograd.Function):
             slope *= at_scores[place][..., None]
             key += slope
             torch.sum(slope, dim=1, out=asked[place])
-            at_state = torch.addmm(torch.addmm(stays, hidden[place], weight), asked[place], query)
+            at_state = torch.addmm(torch.addmm(stays, projected[place], weight), asked[place], query)
         before = states[:-1].flatten(0, 1)
-        flat, flat_given, flat_asked = hidden.flatten(0, 1), given.flatten(0, 1), asked.flatten(0, 1)
+        flat, flat_given, flat_asked = projected.flatten(0, 1), given.flatten(0, 1), asked.flatten(0, 1)
         return (
             given,
             at_state,

@@ -16,7 +16,7 @@ from regard import kernels
 LARGE = 2**20  # numbers of a table from which it pays
 
 
-class Screen:
+class ArgmaxShortlist:
     """A table (V, D), and a bias (V,) where there is one, as they are now; made anew when they have changed."""
 
     def __init__(self, table: Tensor, bias: Tensor | None = None) -> None:
@@ -25,24 +25,24 @@ class Screen:
         self._biases: dict[frozenset[int], Tensor | None] = {}
 
     @classmethod
-    def of(cls, table: Tensor, bias: Tensor | None = None) -> "Screen | None":
+    def of(cls, table: Tensor, bias: Tensor | None = None) -> "ArgmaxShortlist | None":
         """None where it cannot be had, or does not pay."""
         if table.numel() < LARGE or not kernels.fits(table) or not kernels.int8_here():
             return None
-        screen = cls(table, bias)
+        argmax_shortlist = cls(table, bias)
         # Of damaged weights there is none: all logits say what is wrong.
-        whole = screen._near.errors.isfinite().all() and (bias is None or bias.isfinite().all())
-        return screen if whole else None
+        whole = argmax_shortlist._near.errors.isfinite().all() and (bias is None or bias.isfinite().all())
+        return argmax_shortlist if whole else None
 
     @property
-    def vocabulary(self) -> int:
+    def vocab_size(self) -> int:
         return len(self._table)
 
-    def likeliest(self, words: Tensor, banned: frozenset[int] = frozenset()) -> Tensor:
+    def likeliest(self, hidden: Tensor, banned: frozenset[int] = frozenset()) -> Tensor:
         """For words (B, D) the ids (B,) with the largest logits, but for the banned ones; -1: a logit is no number."""
         if banned not in self._biases:
             self._biases[banned] = self._bias_without(banned)
-        return kernels.likeliest(words, self._table, self._near, self._biases[banned])
+        return kernels.likeliest(hidden, self._table, self._near, self._biases[banned])
 
     def _bias_without(self, banned: frozenset[int]) -> Tensor | None:
         if not banned:
@@ -52,8 +52,8 @@ class Screen:
         return bias
 
 
-def likeliest_written_out(words: Tensor, table: Tensor, bias: Tensor | None, banned: Collection[int]) -> Tensor:
+def likeliest_written_out(hidden: Tensor, table: Tensor, bias: Tensor | None, banned: Collection[int]) -> Tensor:
     """The same by all logits."""
-    logits = torch.nn.functional.linear(words, table, bias)
+    logits = torch.nn.functional.linear(hidden, table, bias)
     logits[:, sorted(banned)] = -torch.inf
     return logits.argmax(-1)

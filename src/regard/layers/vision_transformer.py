@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.config import Facts
+from regard.config import Config
 from regard.layers.attention import SelfAttention
 from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
@@ -22,7 +22,7 @@ from regard.layers.tap import Tap
 DEVIATION = 0.02  # of the first word and the positions, where they begin by chance
 
 
-class ViTConfig(Facts):
+class ViTConfig(Config):
     """What a ViT is made of; the sides of a picture and of a cell are told beside it."""
 
     width: int = Field(768, ge=1, description="D, the length of every cell's vector")
@@ -55,11 +55,11 @@ class VisionTransformer(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         cells = self.patch(patches(pixels, self.cell))  # (B, P, D)
-        words = torch.cat([self.first.expand(len(cells), 1, -1), cells], dim=1)
-        words = self.dropout(words + self.positions(0, words.shape[1]))
+        hidden = torch.cat([self.first.expand(len(cells), 1, -1), cells], dim=1)
+        hidden = self.dropout(hidden + self.positions(0, hidden.shape[1]))
         for block in self.blocks:
-            words = block(words)
-        return self.norm(words)
+            hidden = block(hidden)
+        return self.norm(hidden)
 
 
 class ViTBlock(nn.Module):
@@ -72,9 +72,9 @@ class ViTBlock(nn.Module):
         self.norm_feed_forward = nn.LayerNorm(config.width, config.epsilon)
         self.feed_forward = FeedForward(config.width, config.feed_forward, config.activation)
         self.dropout = Dropout(config.dropout)
-        self.words = Tap()
+        self.hidden = Tap()
 
-    def forward(self, words: Tensor) -> Tensor:
-        words = words + self.dropout(self.attention(self.norm_attention(words)))
-        words = words + self.dropout(self.feed_forward(self.norm_feed_forward(words)))
-        return self.words(words)
+    def forward(self, hidden: Tensor) -> Tensor:
+        hidden = hidden + self.dropout(self.attention(self.norm_attention(hidden)))
+        hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
+        return self.hidden(hidden)

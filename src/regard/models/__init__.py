@@ -4,18 +4,18 @@ from typing import NamedTuple
 
 from torch import nn
 
-from regard.config import Facts
+from regard.config import Config
 from regard.models.bert import (
     Bert,
-    BertClassifier,
-    BertClassifierConfig,
     BertConfig,
-    BertPretraining,
-    BertPretrainingConfig,
-    BertTagger,
-    BertTaggerConfig,
-    BertWords,
-    BertWordsConfig,
+    BertForMaskedLM,
+    BertForMaskedLMConfig,
+    BertForPreTraining,
+    BertForPreTrainingConfig,
+    BertForSequenceClassification,
+    BertForSequenceClassificationConfig,
+    BertForTokenClassification,
+    BertForTokenClassificationConfig,
 )
 from regard.models.captioner import Captioner, CaptionerConfig
 from regard.models.conv_seq2seq import ConvConfig, ConvTranslator
@@ -25,20 +25,20 @@ from regard.models.rnn_seq2seq import RNNConfig, RNNTranslator
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.models.vilbert import (
     ViLBERT,
-    ViLBERTAnswerer,
-    ViLBERTAnswererConfig,
     ViLBERTConfig,
-    ViLBERTMatcher,
-    ViLBERTMatcherConfig,
-    ViLBERTPointer,
-    ViLBERTPointerConfig,
-    ViLBERTPretraining,
-    ViLBERTPretrainingConfig,
+    ViLBERTForGrounding,
+    ViLBERTForGroundingConfig,
+    ViLBERTForPreTraining,
+    ViLBERTForPreTrainingConfig,
+    ViLBERTForQuestionAnswering,
+    ViLBERTForQuestionAnsweringConfig,
+    ViLBERTForRetrieval,
+    ViLBERTForRetrievalConfig,
 )
 
 
 class Architecture(NamedTuple):
-    config: type[Facts]
+    config: type[Config]
     model: type[nn.Module]
 
 
@@ -49,24 +49,24 @@ MODELS = {
     "gpt": Architecture(GPTConfig, GPT),
     "llama": Architecture(LlamaConfig, Llama),
     "bert": Architecture(BertConfig, Bert),
-    "bert-pretraining": Architecture(BertPretrainingConfig, BertPretraining),
-    "bert-words": Architecture(BertWordsConfig, BertWords),
-    "bert-classifier": Architecture(BertClassifierConfig, BertClassifier),
-    "bert-tagger": Architecture(BertTaggerConfig, BertTagger),
+    "bert-pretraining": Architecture(BertForPreTrainingConfig, BertForPreTraining),
+    "bert-masked-lm": Architecture(BertForMaskedLMConfig, BertForMaskedLM),
+    "bert-sequence-classification": Architecture(BertForSequenceClassificationConfig, BertForSequenceClassification),
+    "bert-token-classification": Architecture(BertForTokenClassificationConfig, BertForTokenClassification),
     "captioner": Architecture(CaptionerConfig, Captioner),
     "vilbert": Architecture(ViLBERTConfig, ViLBERT),
-    "vilbert-pretraining": Architecture(ViLBERTPretrainingConfig, ViLBERTPretraining),
-    "vilbert-answerer": Architecture(ViLBERTAnswererConfig, ViLBERTAnswerer),
-    "vilbert-pointer": Architecture(ViLBERTPointerConfig, ViLBERTPointer),
-    "vilbert-matcher": Architecture(ViLBERTMatcherConfig, ViLBERTMatcher),
+    "vilbert-pretraining": Architecture(ViLBERTForPreTrainingConfig, ViLBERTForPreTraining),
+    "vilbert-question-answering": Architecture(ViLBERTForQuestionAnsweringConfig, ViLBERTForQuestionAnswering),
+    "vilbert-grounding": Architecture(ViLBERTForGroundingConfig, ViLBERTForGrounding),
+    "vilbert-retrieval": Architecture(ViLBERTForRetrievalConfig, ViLBERTForRetrieval),
 }
 
 
-def kind_of(config: Facts) -> str:
+def kind_of(config: Config) -> str:
     """The name of the architecture a config belongs to."""
     return next(name for name, architecture in MODELS.items() if architecture.config is type(config))
 
 
-def build(config: Facts) -> nn.Module:
+def build(config: Config) -> nn.Module:
     """A fresh model of this config."""
     return MODELS[kind_of(config)].model(config)

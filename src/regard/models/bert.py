@@ -7,10 +7,10 @@ behind its sum), with learned positions, GELU, and a vector for each sentence of
 encoder; the heads on top are small and belong to a task:
 
     Bert               words (B, T, D), and the whole row (B, D)
-    BertPretraining    hidden words and the next sentence
-    BertWords          hidden words alone
-    BertClassifier     a class, or a score, for the row
-    BertTagger         a tag for each word
+    BertForPreTraining    hidden words and the next sentence
+    BertForMaskedLM          hidden words alone
+    BertForSequenceClassification     a class, or a score, for the row
+    BertForTokenClassification         a tag for each word
 
 Dropout stands where it does in the paper, but for the one on the attention weights: the fast kernel has none.
 """
@@ -22,10 +22,10 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from regard.config import Facts
+from regard.config import Config
 from regard.errors import ConfigError
 from regard.layers import masks
-from regard.layers.attention import SelfAttention, texts_fit
+from regard.layers.attention import SelfAttention, varlen_is_supported
 from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
 from regard.layers.initializing import small_normal
@@ -33,58 +33,58 @@ from regard.layers.linear import Linear
 from regard.layers.norm import LayerNorm
 from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap, watched
-from regard.models.symbols import ReaderSymbols, heads_fit
+from regard.models.special_ids import EncoderIds, heads_fit
 
 
-class BertConfig(Facts):
+class BertConfig(Config):
     """What the encoder is made of; the defaults are those of BERT base, uncased."""
 
-    vocabulary: int = Field(30_522, ge=5, description="ids the table has; a new tokenizer is trained to at most this")
+    vocab_size: int = Field(30_522, ge=5, description="ids the table has; a new tokenizer is trained to at most this")
     context: int = Field(512, ge=4, description="the most pieces it reads at once, symbols counted")
     width: int = Field(768, ge=1, description="D, the length of every word vector")
     heads: int = Field(12, ge=1, description="H, attentions side by side")
     layers: int = Field(12, ge=1)
     feed_forward: int | None = Field(None, ge=1, description="inner width of the feed-forward network; none: 4 D")
-    sentences: int = Field(2, ge=1, description="how many of a row it can tell apart")
+    num_segments: int = Field(2, ge=1, description="how many of a row it can tell apart")
     activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = "gelu"
     pooler: bool = Field(True, description="the first word goes through one more layer to stand for the whole row")
     dropout: float = Field(0.1, ge=0, lt=1)
     epsilon: float = Field(1e-12, gt=0, description="of the norms")
-    symbols: ReaderSymbols = ReaderSymbols()
+    special_ids: EncoderIds = EncoderIds()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         heads_fit(self.width, self.heads)
-        for name, number in self.symbols:
-            if number is not None and number >= self.vocabulary:
-                raise ConfigError(f"model.symbols.{name}={number}, but there are only {self.vocabulary} ids")
+        for name, number in self.special_ids:
+            if number is not None and number >= self.vocab_size:
+                raise ConfigError(f"model.special_ids.{name}={number}, but there are only {self.vocab_size} ids")
         return self
 
-    def fitted(self, *, vocabulary: int, symbols: ReaderSymbols) -> Self:
+    def fitted(self, *, vocab_size: int, special_ids: EncoderIds) -> Self:
         """The same for one tokenizer."""
-        return self.model_copy(update={"vocabulary": vocabulary, "symbols": symbols})
+        return self.model_copy(update={"vocab_size": vocab_size, "special_ids": special_ids})
 
 
-class BertPretrainingConfig(BertConfig):
+class BertForPreTrainingConfig(BertConfig):
     """With heads for hidden words and the next sentence."""
 
     pooler: Literal[True] = True
 
 
-class BertWordsConfig(BertConfig):
+class BertForMaskedLMConfig(BertConfig):
     """With a head for hidden words."""
 
     pooler: Literal[False] = False
 
 
-class BertClassifierConfig(BertConfig):
+class BertForSequenceClassificationConfig(BertConfig):
     """With a head that judges the row."""
 
     pooler: Literal[True] = True
     labels: tuple[str, ...] = Field((), description="the classes by name; none: it gives a score instead")
 
 
-class BertTaggerConfig(BertConfig):
+class BertForTokenClassificationConfig(BertConfig):
     """With a head that names each word."""
 
     pooler: Literal[False] = False
@@ -105,21 +105,21 @@ SIZES = {
 class Read(NamedTuple):
     """A row as the encoder leaves it."""
 
-    words: Tensor  # (B, T, D)
+    hidden: Tensor  # (B, T, D)
     whole: Tensor | None  # (B, D) the row as one vector; None: it has no pooler
 
 
 class Bert(nn.Module):
-    """`model(ids, segments)` reads rows (B, T): segments are 0 for the first sentence, 1 for the second."""
+    """`model(ids, segment_ids)` reads rows (B, T): segments are 0 for the first sentence, 1 for the second."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
         self.embedding = SentenceEmbedding(
-            config.vocabulary,
+            config.vocab_size,
             config.width,
             context=config.context,
-            sentences=config.sentences,
+            num_segments=config.num_segments,
             dropout=config.dropout,
             epsilon=config.epsilon,
         )
@@ -128,31 +128,31 @@ class Bert(nn.Module):
             self.pooler = Linear(config.width, config.width)
         small_normal(self)
 
-    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Read:
-        words = self.embedding(ids, segments)
-        mask = masks.padding_if_any(ids, self.config.symbols.padding)
+    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Read:
+        hidden = self.embedding(ids, segment_ids)
+        mask = masks.padding_if_any(ids, self.config.special_ids.pad_id)
         for block in self.blocks:
-            words = block(words, mask)
-        return Read(words, torch.tanh(self.pooler(words[:, 0])) if self.config.pooler else None)
+            hidden = block(hidden, mask)
+        return Read(hidden, torch.tanh(self.pooler(hidden[:, 0])) if self.config.pooler else None)
 
-    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
+    def read(self, ids: Tensor, segment_ids: Tensor | None = None) -> Read:
         """What `forward` gives, under the name that the models with heads have for it."""
-        return self(ids, segments)
+        return self(ids, segment_ids)
 
-    def read_texts(self, texts: Sequence[Sequence[int]]) -> Tensor:
+    def encode_varlen(self, texts: Sequence[Sequence[int]]) -> Tensor:
         """The words (T, D) of texts behind each other, each read by itself: nothing is padded."""
-        together = masks.Texts([len(text) for text in texts])
-        ids = torch.tensor([number for text in texts for number in text], device=self.words_table.device)[None]
-        words = self.embedding(ids, None, masks.places(together.segments.to(ids.device)))
+        together = masks.Varlen([len(text) for text in texts])
+        ids = torch.tensor([number for text in texts for number in text], device=self.input_embeddings.device)[None]
+        hidden = self.embedding(ids, None, masks.position_ids(together.segment_ids.to(ids.device)))
         for block in self.blocks:
-            words = block(words, together)
-        return words[0]
+            hidden = block(hidden, together)
+        return hidden[0]
 
     @property
-    def reads_texts(self) -> bool:
-        """`read_texts` is the faster way, here and now."""
+    def supports_varlen(self) -> bool:
+        """`encode_varlen` is the faster way, here and now."""
         head = self.config.width // self.config.heads
-        return texts_fit(self.words_table, head) and not watched(self)
+        return varlen_is_supported(self.input_embeddings, head) and not watched(self)
 
     @property
     def encoder(self) -> "Bert":
@@ -160,9 +160,9 @@ class Bert(nn.Module):
         return self
 
     @property
-    def words_table(self) -> Tensor:
+    def input_embeddings(self) -> Tensor:
         """The matrix (V, D) that words are looked up in."""
-        return self.embedding.words.weight
+        return self.embedding.tokens.weight
 
 
 class Block(nn.Module):
@@ -175,15 +175,15 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(config.width, config.feed_forward or 4 * config.width, config.activation)
         self.norm_feed_forward = LayerNorm(config.width, eps=config.epsilon)
         self.dropout = Dropout(config.dropout)
-        self.words = Tap()
+        self.hidden = Tap()
 
-    def forward(self, words: Tensor, mask: Tensor | masks.Texts | None) -> Tensor:
-        words = self.norm_attention(words, self.dropout(self.attention(words, mask)))
-        words = self.norm_feed_forward(words, self.dropout(self.feed_forward(words)))
-        return self.words(words)
+    def forward(self, hidden: Tensor, mask: Tensor | masks.Varlen | None) -> Tensor:
+        hidden = self.norm_attention(hidden, self.dropout(self.attention(hidden, mask)))
+        hidden = self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
+        return self.hidden(hidden)
 
 
-class OnEncoder(nn.Module):
+class EncoderWithHead(nn.Module):
     """What the models with heads share: the encoder."""
 
     def __init__(self, config: BertConfig) -> None:
@@ -191,84 +191,84 @@ class OnEncoder(nn.Module):
         self.config = config
         self.encoder = Bert(config)
 
-    def read(self, ids: Tensor, segments: Tensor | None = None) -> Read:
-        return self.encoder(ids, segments)
+    def read(self, ids: Tensor, segment_ids: Tensor | None = None) -> Read:
+        return self.encoder(ids, segment_ids)
 
     @property
-    def words_table(self) -> Tensor:
+    def input_embeddings(self) -> Tensor:
         """The matrix (V, D) that words are looked up in."""
-        return self.encoder.words_table
+        return self.encoder.input_embeddings
 
 
 def word_head(config: BertConfig) -> WordHead:
-    return WordHead(config.vocabulary, config.width, activation=config.activation, epsilon=config.epsilon)
+    return WordHead(config.vocab_size, config.width, activation=config.activation, epsilon=config.epsilon)
 
 
 class Pretrained(NamedTuple):
     """What a pretraining model says of its rows."""
 
-    words: Tensor  # (B, T, V) logits: which word stands, or stood, at each place
+    tokens: Tensor  # (B, T, V) logits of the token at each position
     next: Tensor  # (B, 2) logits: 0 the second sentence follows the first, 1 it comes from elsewhere
 
 
-class BertPretraining(OnEncoder):
+class BertForPreTraining(EncoderWithHead):
     """Hidden words and the next sentence: what BERT learns from any text."""
 
-    def __init__(self, config: BertPretrainingConfig) -> None:
+    def __init__(self, config: BertForPreTrainingConfig) -> None:
         super().__init__(config)
         self.head = word_head(config)
         self.next = Linear(config.width, 2)
         small_normal(self)
 
-    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Pretrained:
-        words, whole = self.read(ids, segments)
+    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Pretrained:
+        hidden, whole = self.read(ids, segment_ids)
         assert whole is not None
-        return Pretrained(self.word_logits(words), self.next_logits(whole))
+        return Pretrained(self.word_logits(hidden), self.next_logits(whole))
 
-    def word_logits(self, words: Tensor) -> Tensor:
+    def word_logits(self, hidden: Tensor) -> Tensor:
         """(…, V) for words (…, D): those that were hidden, say, and no others."""
-        return self.head(words, self.encoder.embedding.words)
+        return self.head(hidden, self.encoder.embedding.tokens)
 
     def next_logits(self, whole: Tensor) -> Tensor:
         return self.next(whole)
 
 
-class BertWords(OnEncoder):
+class BertForMaskedLM(EncoderWithHead):
     """Hidden words alone: logits (B, T, V)."""
 
-    def __init__(self, config: BertWordsConfig) -> None:
+    def __init__(self, config: BertForMaskedLMConfig) -> None:
         super().__init__(config)
         self.head = word_head(config)
         small_normal(self)
 
-    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
-        return self.word_logits(self.read(ids, segments).words)
+    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
+        return self.word_logits(self.read(ids, segment_ids).hidden)
 
-    def word_logits(self, words: Tensor) -> Tensor:
-        return self.head(words, self.encoder.embedding.words)
+    def word_logits(self, hidden: Tensor) -> Tensor:
+        return self.head(hidden, self.encoder.embedding.tokens)
 
 
-class BertClassifier(OnEncoder):
+class BertForSequenceClassification(EncoderWithHead):
     """The class of a row: logits (B, C); or its score, (B, 1)."""
 
-    def __init__(self, config: BertClassifierConfig) -> None:
+    def __init__(self, config: BertForSequenceClassificationConfig) -> None:
         super().__init__(config)
         self.dropout = Dropout(config.dropout)
         self.head = Linear(config.width, len(config.labels) or 1)
         small_normal(self)
 
-    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
-        return self.head(self.dropout(self.read(ids, segments).whole))
+    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
+        return self.head(self.dropout(self.read(ids, segment_ids).whole))
 
 
-class BertTagger(OnEncoder):
+class BertForTokenClassification(EncoderWithHead):
     """The tag of each word: logits (B, T, C)."""
 
-    def __init__(self, config: BertTaggerConfig) -> None:
+    def __init__(self, config: BertForTokenClassificationConfig) -> None:
         super().__init__(config)
         self.dropout = Dropout(config.dropout)
         self.head = Linear(config.width, len(config.labels))
         small_normal(self)
 
-    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
-        return self.head(self.dropout(self.read(ids, segments).words))
+    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
+        return self.head(self.dropout(self.read(ids, segment_ids).hidden))

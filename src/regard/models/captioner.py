@@ -27,7 +27,7 @@ from regard.errors import ConfigError
 from regard.images.normalizing import recolor
 from regard.layers.attention import Additive, KeysValues, MultiHeadAttention, attend_written_out
 from regard.layers.beams import moved_sentences
-from regard.layers.cache import Cache
+from regard.layers.cache import KVCache
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
@@ -37,13 +37,13 @@ from regard.layers.positions import SinusoidalPositions
 from regard.layers.recurrent import LSTM, shown
 from regard.layers.tap import Tap
 from regard.layers.vision_transformer import VisionTransformer, ViTConfig
-from regard.models.symbols import Writer, heads_fit
+from regard.models.special_ids import Seq2SeqConfig, heads_fit
 
 
-class CaptionerConfig(Writer):
+class CaptionerConfig(Seq2SeqConfig):
     """What a captioner is made of."""
 
-    vocabulary: int = Field(4_000, ge=4, description="ids the table has; a new tokenizer is trained to this size")
+    vocab_size: int = Field(4_000, ge=4, description="ids the table has; a new tokenizer is trained to this size")
     side: int = Field(64, ge=4, description="pixels of a picture's side; pictures are brought to it")
     cell: int = Field(8, ge=2, description="pixels of a grid cell's side: P = (side / cell)²")
     encoder: Literal["cnn", "patches", "vit"] = Field("cnn", description="how the grid is made")
@@ -124,7 +124,7 @@ class Captioner(nn.Module):
 
     def reset_parameters(self) -> None:
         """Xavier for matrices, zero for biases; embeddings, convolutions and LSTMs have their own start."""
-        if self.words_table.is_meta:  # weights come from elsewhere
+        if self.input_embeddings.is_meta:  # weights come from elsewhere
             return
         own = [id(part) for module in self.modules() if isinstance(module, LSTM) for part in module.modules()]
         for module in self.modules():
@@ -150,7 +150,7 @@ class Captioner(nn.Module):
         """See the picture once; what `step` needs from then on."""
         side = self.config.side
         assert pixels.shape[1:] == (3, side, side), f"pixels {tuple(pixels.shape)}, wanted (B, 3, {side}, {side})"
-        first = torch.full((len(pixels),), self.config.symbols.begin, device=pixels.device)
+        first = torch.full((len(pixels),), self.config.special_ids.bos_id, device=pixels.device)
         return self.decoder.begin(self.encoder(pixels), first)
 
     def step(
@@ -165,7 +165,7 @@ class Captioner(nn.Module):
         return [f"decoder.{path}" for path in self.decoder.looking]
 
     @property
-    def words_table(self) -> Tensor:
+    def input_embeddings(self) -> Tensor:
         """The matrix (V, D) that words are looked up in."""
         return self.decoder.embedding.weight
 
@@ -190,8 +190,8 @@ class ViTEncoder(nn.Module):
         return self.transformer.blocks
 
     def forward(self, pixels: Tensor) -> Tensor:
-        words = self.transformer(recolor(pixels, self.mean, self.deviation))
-        return self.grid(self.project(words[:, 1:]))  # (B, P, D)
+        hidden = self.transformer(recolor(pixels, self.mean, self.deviation))
+        return self.grid(self.project(hidden[:, 1:]))  # (B, P, D)
 
 
 # ------------------------------------------------ the paper's decoder
@@ -223,8 +223,8 @@ class LSTMDecoder(nn.Module):
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
-        width, padding = config.width, config.symbols.padding
-        self.embedding = Embedding(config.vocabulary, width, padding=padding)
+        width, padding = config.width, config.special_ids.pad_id
+        self.embedding = Embedding(config.vocab_size, width, pad_id=padding)
         self.begins = nn.ModuleList(Linear(width, 2 * width) for _ in range(config.layers))
         self.query = Linear(width, width)
         self.key = Linear(width, width, bias=False)
@@ -234,7 +234,7 @@ class LSTMDecoder(nn.Module):
         self.cells = nn.ModuleList(LSTM(width, width) for _ in range(config.layers))
         self.output_state = Linear(width, width)
         self.output_context = Linear(width, width, bias=False)
-        self.output = Embedding(config.vocabulary, width, padding=padding)
+        self.output = Embedding(config.vocab_size, width, pad_id=padding)
         self.dropout = Dropout(config.dropout)
         self.weights = Tap()
         self.states = Tap()
@@ -252,9 +252,9 @@ class LSTMDecoder(nn.Module):
 
     def forward(self, target: Tensor, state: LSTMState, seen: list[Tensor] | None = None) -> Tensor:
         """Logits (B, T, V) behind each token of the target (B, T); the weights go to `seen`. Moves the state on."""
-        words = self.dropout(self.embedding(target))
+        hidden = self.dropout(self.embedding(target))
         first: LSTM = self.cells[0]  # type: ignore[assignment]
-        given = first.input(words.transpose(0, 1))  # (T, B, 4 D)
+        given = first.input(hidden.transpose(0, 1))  # (T, B, 4 D)
         states, contexts, weights = [state.states[0]], [], []
         for word in given:
             context, looked = self._look(shown(states[-1]), state)
@@ -269,7 +269,7 @@ class LSTMDecoder(nn.Module):
         state.states = ends
         if seen is not None:
             seen.append(torch.cat(weights, dim=2))
-        deep = words + self.output_state(self.states(shown(layer).transpose(0, 1)))
+        deep = hidden + self.output_state(self.states(shown(layer).transpose(0, 1)))
         deep = deep + self.output_context(torch.stack(contexts, dim=1))
         return self.output.logits(self.dropout(deep))
 
@@ -293,7 +293,7 @@ class TransformerState:
 
     first: Tensor  # (B,) the tokens to step first
     memory: list[KeysValues]  # of each block
-    caches: list[Cache]  # of each block
+    caches: list[KVCache]  # of each block
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was; rows (pictures, beams) says that each line shares a picture."""
@@ -311,7 +311,7 @@ class TransformerDecoder(nn.Module):
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
-        self.embedding = Embedding(config.vocabulary, config.width, padding=config.symbols.padding)
+        self.embedding = Embedding(config.vocab_size, config.width, pad_id=config.special_ids.pad_id)
         self.positions = SinusoidalPositions(64, config.width)
         self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
@@ -324,21 +324,21 @@ class TransformerDecoder(nn.Module):
     def begin(self, grid: Tensor, first: Tensor) -> TransformerState:
         """Before the first word: the grid (B, P, D) as each block sees it, projected once a picture."""
         memory = [block.memory_attention.remember(grid) for block in self.blocks]  # type: ignore[union-attr, operator]
-        return TransformerState(first, memory, [Cache() for _ in self.blocks])
+        return TransformerState(first, memory, [KVCache() for _ in self.blocks])
 
     def forward(self, target: Tensor, state: TransformerState, seen: list[Tensor] | None = None) -> Tensor:
         """Logits (B, T, V) behind each token of the target (B, T), all at once; the weights go to `seen`."""
-        words = self._embed(target, 0)
+        hidden = self._embed(target, 0)
         for block, memory in zip(self.blocks, state.memory, strict=True):
-            words = block(words, memory, seen=seen)
-        return self.embedding.logits(self.norm(words))
+            hidden = block(hidden, memory, seen=seen)
+        return self.embedding.logits(self.norm(hidden))
 
     def step(self, tokens: Tensor, state: TransformerState) -> Tensor:
         """Logits (B, V) behind one more token (B,); the caches grow."""
-        words = self._embed(tokens[:, None], state.caches[0].length)
+        hidden = self._embed(tokens[:, None], state.caches[0].length)
         for block, memory, cache in zip(self.blocks, state.memory, state.caches, strict=True):
-            words = block(words, memory, cache)
-        return self.embedding.logits(self.norm(words[:, 0]))
+            hidden = block(hidden, memory, cache)
+        return self.embedding.logits(self.norm(hidden[:, 0]))
 
     def _embed(self, target: Tensor, start: int) -> Tensor:
         return self.dropout(self.embedding(target) + self.positions(start, start + target.shape[1]))
@@ -356,27 +356,27 @@ class DecoderBlock(nn.Module):
         self.norm_feed_forward = nn.LayerNorm(config.width)
         self.feed_forward = FeedForward(config.width, config.feed_forward)
         self.dropout = Dropout(config.dropout)
-        self.words = Tap()
+        self.hidden = Tap()
 
     def forward(
-        self, words: Tensor, memory: KeysValues, cache: Cache | None = None, seen: list[Tensor] | None = None
+        self, hidden: Tensor, memory: KeysValues, cache: KVCache | None = None, seen: list[Tensor] | None = None
     ) -> Tensor:
-        words = words + self.dropout(self._look_back(self.norm_attention(words), cache))
-        words = words + self.dropout(self._look_at(self.norm_memory_attention(words), memory, seen))
-        words = words + self.dropout(self.feed_forward(self.norm_feed_forward(words)))
-        return self.words(words)
+        hidden = hidden + self.dropout(self._look_back(self.norm_attention(hidden), cache))
+        hidden = hidden + self.dropout(self._look_at(self.norm_memory_attention(hidden), memory, seen))
+        hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
+        return self.hidden(hidden)
 
-    def _look_back(self, words: Tensor, cache: Cache | None) -> Tensor:
-        return self.attention.look_around(words, causal=True, cache=cache)
+    def _look_back(self, hidden: Tensor, cache: KVCache | None) -> Tensor:
+        return self.attention.look_around(hidden, causal=True, cache=cache)
 
-    def _look_at(self, words: Tensor, memory: KeysValues, seen: list[Tensor] | None) -> Tensor:
+    def _look_at(self, hidden: Tensor, memory: KeysValues, seen: list[Tensor] | None) -> Tensor:
         # Beams share their picture's memory: (B * beams, 1, D) queries become (B, beams, D).
-        shared = words.reshape(len(memory.key), -1, words.shape[-1])
+        shared = hidden.reshape(len(memory.key), -1, hidden.shape[-1])
         if seen is None:
-            return self.memory_attention.look(shared, memory).reshape(words.shape)
+            return self.memory_attention.look(shared, memory).reshape(hidden.shape)
         found, weights = self.memory_attention.look_and_show(shared, memory)
         seen.append(weights)
-        return found.reshape(words.shape)
+        return found.reshape(hidden.shape)
 
 
 DECODERS: dict[str, type[LSTMDecoder] | type[TransformerDecoder]] = {

@@ -28,15 +28,15 @@ from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
 from regard.layers.positions import SinusoidalPositions
 from regard.layers.tap import Tap
-from regard.models.symbols import Writer
+from regard.models.special_ids import Seq2SeqConfig
 
 HALF = math.sqrt(0.5)  # the sum of two like things has the variance of one again
 
 
-class ConvConfig(Writer):
+class ConvConfig(Seq2SeqConfig):
     """What a convolutional translator is made of."""
 
-    vocabulary: int = Field(8_000, ge=4, description="ids the shared table has")
+    vocab_size: int = Field(8_000, ge=4, description="ids the shared table has")
     width: int = Field(256, ge=1, description="D, the length of every word vector")
     layers: int = Field(4, ge=1, description="convolutions in the encoder and in the decoder")
     decoder_layers: int | None = Field(None, ge=1, description="convolutions in the decoder, where it differs")
@@ -51,7 +51,7 @@ class ConvTranslator(nn.Module):
     def __init__(self, config: ConvConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = Embedding(config.vocabulary, config.width, padding=config.symbols.padding)
+        self.embedding = Embedding(config.vocab_size, config.width, pad_id=config.special_ids.pad_id)
         self.positions = SinusoidalPositions(config.longest, config.width)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderBlock(config) for _ in range(config.layers))
@@ -67,7 +67,7 @@ class ConvTranslator(nn.Module):
 
     def start(self, source: Tensor) -> "ConvState":
         """Read the source (B, S) once; what `step` needs from then on."""
-        first = source.new_full((len(source),), self.config.symbols.begin)
+        first = source.new_full((len(source),), self.config.special_ids.bos_id)
         return ConvState(first, self._read(source), self._nothing_written(len(source)), length=0)
 
     def step(self, tokens: Tensor, state: "ConvState") -> tuple[Tensor, "ConvState"]:
@@ -76,22 +76,22 @@ class ConvTranslator(nn.Module):
         return logits[:, 0], ConvState(state.first, state.memory, past, state.length + 1)
 
     def _read(self, source: Tensor) -> "Memory":
-        mask = masks.padding(source, self.config.symbols.padding)  # (B, 1, 1, S)
+        mask = masks.padding(source, self.config.special_ids.pad_id)  # (B, 1, 1, S)
         real = mask[:, 0, 0, :, None]  # (B, S, 1)
         embedded = self._embed(source, start=0)
-        words = embedded
+        hidden = embedded
         for block in self.encoder:
-            words = block(words, real)
-        return Memory(words[:, None], ((words + embedded) * HALF)[:, None], mask)
+            hidden = block(hidden, real)
+        return Memory(hidden[:, None], ((hidden + embedded) * HALF)[:, None], mask)
 
     def _write(self, target: Tensor, memory: "Memory", past: list[Tensor], start: int) -> tuple[Tensor, list[Tensor]]:
         """Logits for what follows each token, and the last inputs of each layer, which the next window reaches."""
-        words = embedded = self._embed(target, start=start)
+        hidden = embedded = self._embed(target, start=start)
         reached = []
         for block, before in zip(self.decoder, past, strict=True):
-            words, before = block(words, before, embedded, memory)
+            hidden, before = block(hidden, before, embedded, memory)
             reached.append(before)
-        return self.embedding.logits(self.dropout(self.readout(words))), reached
+        return self.embedding.logits(self.dropout(self.readout(hidden))), reached
 
     def _embed(self, ids: Tensor, *, start: int) -> Tensor:
         return self.dropout(self.embedding(ids) + self.positions(start, start + ids.shape[1]))
@@ -105,7 +105,7 @@ class ConvTranslator(nn.Module):
         return [f"decoder.{number}.weights" for number in range(len(self.decoder))]
 
     @property
-    def words_table(self) -> Tensor:
+    def input_embeddings(self) -> Tensor:
         """The matrix (V, D) that words are looked up in."""
         return self.embedding.weight
 
@@ -150,12 +150,12 @@ class EncoderBlock(nn.Module):
         self.margins = (config.kernel - 1) // 2, config.kernel // 2
         self.convolution = GatedConvolution(config.width, config.kernel, config.dropout)
         self.dropout = Dropout(config.dropout)
-        self.words = Tap()
+        self.hidden = Tap()
 
-    def forward(self, words: Tensor, real: Tensor) -> Tensor:
-        words = words * real  # what stands behind a sentence is nothing, as at the row's end
-        wider = F.pad(self.dropout(words), (0, 0, *self.margins))
-        return self.words((words + self.convolution(wider)) * HALF)
+    def forward(self, hidden: Tensor, real: Tensor) -> Tensor:
+        hidden = hidden * real  # what stands behind a sentence is nothing, as at the row's end
+        wider = F.pad(self.dropout(hidden), (0, 0, *self.margins))
+        return self.hidden((hidden + self.convolution(wider)) * HALF)
 
 
 class DecoderBlock(nn.Module):
@@ -168,18 +168,18 @@ class DecoderBlock(nn.Module):
         self.seen = Linear(config.width, config.width)
         self.dropout = Dropout(config.dropout)
         self.weights = Tap()
-        self.words = Tap()
+        self.hidden = Tap()
 
-    def forward(self, words: Tensor, before: Tensor, embedded: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    def forward(self, hidden: Tensor, before: Tensor, embedded: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """The words (B, T, D) one layer up, and the last inputs; `before` (B, k - 1, D) are those of the last time."""
-        wider = torch.cat([before, self.dropout(words)], dim=1)
+        wider = torch.cat([before, self.dropout(hidden)], dim=1)
         found = self.convolution(wider)
         found = (found + self._look((self.query(found) + embedded) * HALF, memory)) * HALF
-        return self.words((words + found) * HALF), wider[:, words.shape[1] :]
+        return self.hidden((hidden + found) * HALF), wider[:, hidden.shape[1] :]
 
     def _look(self, query: Tensor, memory: Memory) -> Tensor:
         key, value, mask = memory
-        rows, places, width = query.shape
+        rows, position_ids, width = query.shape
         query = query.view(len(key), 1, -1, width)  # the beams of a sentence, or the places of its one row
         seen = attend(query, key, value, mask, similarity=SCALED_DOT, tap=self.weights)
-        return self.seen(seen.view(rows, places, width))
+        return self.seen(seen.view(rows, position_ids, width))

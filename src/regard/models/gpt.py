@@ -14,19 +14,19 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.layers.attention import SelfAttention
-from regard.layers.cache import Cache
+from regard.layers.cache import KVCache
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.initializing import small_normal
 from regard.layers.positions import LearnedPositions
-from regard.layers.prompts import PromptState, of_segments, unread
-from regard.layers.screening import Screen
+from regard.layers.prompts import PromptState, of_segment_ids, prefill_inputs
+from regard.layers.screening import ArgmaxShortlist
 from regard.layers.tap import Tap
-from regard.models.symbols import LanguageConfig, heads_fit
+from regard.models.special_ids import CausalLMConfig, heads_fit
 
 
-class GPTConfig(LanguageConfig):
+class GPTConfig(CausalLMConfig):
     """What a GPT is made of; the defaults are those of the smallest GPT-2."""
 
     width: int = Field(768, ge=1, description="D, the length of every word vector")
@@ -61,29 +61,29 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = Embedding(config.vocabulary, config.width, scaled=False)
+        self.embedding = Embedding(config.vocab_size, config.width, scaled=False)
         self.positions = LearnedPositions(config.context, config.width)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width, eps=config.epsilon)
         if not config.tied:
-            self.output = Embedding(config.vocabulary, config.width, scaled=False)
+            self.output = Embedding(config.vocab_size, config.width, scaled=False)
         small_normal(self, config.layers)
 
-    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
         """Logits (B, T, V) for ids (B, T). With segments, a row may hold several texts that do not see each other."""
-        return self.logits(self.read(ids, segments))
+        return self.logits(self.read(ids, segment_ids))
 
-    def read(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
+    def read(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
         """The words (B, T, D) as they come out of the last norm: all but the output layer."""
-        places, mask = of_segments(segments)
-        return self._through(self._embed(ids, 0, places), mask)
+        position_ids, mask = of_segment_ids(segment_ids)
+        return self._through(self._embed(ids, 0, position_ids), mask)
 
-    def logits(self, words: Tensor) -> Tensor:
-        return self._output.logits(words)
+    def logits(self, hidden: Tensor) -> Tensor:
+        return self._output.logits(hidden)
 
     @property
-    def words_table(self) -> Tensor:
+    def input_embeddings(self) -> Tensor:
         """The matrix (V, D) that words are looked up in."""
         return self.embedding.weight
 
@@ -94,37 +94,37 @@ class GPT(nn.Module):
 
     def start(self, prompts: Sequence[Sequence[int]]) -> PromptState:
         """Read the prompts, of any lengths, but for the last token of each, which `step` takes first."""
-        state, before, places, mask = unread(prompts, len(self.blocks), self.embedding.weight.device)
+        state, before, position_ids, mask = prefill_inputs(prompts, len(self.blocks), self.embedding.weight.device)
         if before.shape[1]:
-            self._through(self._embed(before, 0, places), mask, state.caches)
+            self._through(self._embed(before, 0, position_ids), mask, state.caches)
         return state
 
     def step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
-        words, state = self.advance(tokens, state)
-        return self.logits(words), state
+        hidden, state = self.decode_step(tokens, state)
+        return self.logits(hidden), state
 
-    def advance(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
+    def decode_step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
         """A step but for its logits: the words (B, D) they are made of."""
-        words = self._embed(tokens[:, None], state.length, state.place())
-        return self._through(words, state.mask(), state.caches)[:, 0], state
+        hidden = self._embed(tokens[:, None], state.length, state.place())
+        return self._through(hidden, state.mask(), state.caches)[:, 0], state
 
-    def screen(self) -> Screen | None:
+    def argmax_shortlist(self) -> ArgmaxShortlist | None:
         """What finds the likeliest word behind such words."""
-        return self._output.screen()
+        return self._output.argmax_shortlist()
 
     @property
     def _output(self) -> Embedding:
         return self.embedding if self.config.tied else self.output
 
-    def _embed(self, ids: Tensor, start: int, places: Tensor | None) -> Tensor:
+    def _embed(self, ids: Tensor, start: int, position_ids: Tensor | None) -> Tensor:
         stop = start + ids.shape[1]
-        return self.dropout(self.embedding(ids) + self.positions(start, stop, places))
+        return self.dropout(self.embedding(ids) + self.positions(start, stop, position_ids))
 
-    def _through(self, words: Tensor, mask: Tensor | None, caches: list[Cache] | None = None) -> Tensor:
+    def _through(self, hidden: Tensor, mask: Tensor | None, caches: list[KVCache] | None = None) -> Tensor:
         for number, block in enumerate(self.blocks):
-            words = block(words, mask, None if caches is None else caches[number])
-        return self.norm(words)
+            hidden = block(hidden, mask, None if caches is None else caches[number])
+        return self.norm(hidden)
 
 
 class Block(nn.Module):
@@ -137,9 +137,9 @@ class Block(nn.Module):
         self.norm_feed_forward = nn.LayerNorm(config.width, eps=config.epsilon)
         self.feed_forward = FeedForward(config.width, config.feed_forward or 4 * config.width, config.activation)
         self.dropout = Dropout(config.dropout)
-        self.words = Tap()
+        self.hidden = Tap()
 
-    def forward(self, words: Tensor, mask: Tensor | None, cache: Cache | None = None) -> Tensor:
-        words = words + self.dropout(self.attention(self.norm_attention(words), mask, cache=cache))
-        words = words + self.dropout(self.feed_forward(self.norm_feed_forward(words)))
-        return self.words(words)
+    def forward(self, hidden: Tensor, mask: Tensor | None, cache: KVCache | None = None) -> Tensor:
+        hidden = hidden + self.dropout(self.attention(self.norm_attention(hidden), mask, cache=cache))
+        hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
+        return self.hidden(hidden)

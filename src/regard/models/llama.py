@@ -13,27 +13,27 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from regard.config import Facts
+from regard.config import Config
 from regard.errors import ConfigError
 from regard.layers.attention import SelfAttention, Turn
-from regard.layers.cache import Cache
+from regard.layers.cache import KVCache
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import GatedFeedForward
 from regard.layers.initializing import small_normal
-from regard.layers.positions import Rotary, Stretch
-from regard.layers.prompts import PromptState, of_segments, unread
-from regard.layers.screening import Screen
+from regard.layers.positions import RopeScaling, Rotary
+from regard.layers.prompts import PromptState, of_segment_ids, prefill_inputs
+from regard.layers.screening import ArgmaxShortlist
 from regard.layers.tap import Tap
-from regard.models.symbols import LanguageConfig, heads_fit
+from regard.models.special_ids import CausalLMConfig, heads_fit
 
 
-class StretchConfig(Facts):
+class RopeScalingConfig(Config):
     """See layers.positions.Stretch; the defaults are Llama 3.2's."""
 
     factor: float = Field(32.0, ge=1)
     low: float = Field(1.0, gt=0)
     high: float = Field(4.0, gt=0)
-    trained: int = Field(8192, ge=1)
+    original_context: int = Field(8192, ge=1)
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
@@ -42,29 +42,29 @@ class StretchConfig(Facts):
         return self
 
 
-class LlamaConfig(LanguageConfig):
+class LlamaConfig(CausalLMConfig):
     """What a Llama is made of; the defaults are SmolLM2-135M's."""
 
-    vocabulary: int = Field(
+    vocab_size: int = Field(
         49_152, ge=2, description="ids the table has; a new tokenizer is trained to at most this size"
     )
     context: int = Field(8192, ge=1, description="the most tokens it sees at once")
     width: int = Field(576, ge=1, description="D, the length of every word vector")
     heads: int = Field(9, ge=1, description="H, attentions side by side")
-    key_heads: int = Field(3, ge=1, description="heads of keys and values; each serves H / key_heads heads")
+    num_kv_heads: int = Field(3, ge=1, description="heads of keys and values; each serves H / num_kv_heads heads")
     layers: int = Field(30, ge=1)
     feed_forward: int = Field(1536, ge=1, description="inner width of the feed-forward network")
     tied: bool = Field(True, description="the table of words is also the output layer")
     bias: bool = Field(False, description="on queries, keys and values, as Qwen2 has it")
-    base: float = Field(100_000.0, gt=0, description="of the rotary angles: larger turns more slowly")
-    stretch: StretchConfig | None = Field(None, description="slows the slow angles further, as Llama 3 does")
+    rope_theta: float = Field(100_000.0, gt=0, description="of the rotary angles: larger turns more slowly")
+    rope_scaling: RopeScalingConfig | None = Field(None, description="slows the slow angles further, as Llama 3 does")
     epsilon: float = Field(1e-5, gt=0, description="of the norms")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         heads_fit(self.width, self.heads)
-        if self.heads % self.key_heads:
-            raise ConfigError(f"model.heads={self.heads} does not divide into model.key_heads={self.key_heads}")
+        if self.heads % self.num_kv_heads:
+            raise ConfigError(f"model.heads={self.heads} does not divide into model.num_kv_heads={self.num_kv_heads}")
         if self.width // self.heads % 2:
             raise ConfigError(
                 f"model.width={self.width} / model.heads={self.heads} is odd; rotary positions turn pairs of numbers"
@@ -75,17 +75,17 @@ class LlamaConfig(LanguageConfig):
 # As published.
 SIZES = {
     "smollm2-135m": LlamaConfig(),
-    "smollm2-360m": LlamaConfig(width=960, heads=15, key_heads=5, layers=32, feed_forward=2560),
+    "smollm2-360m": LlamaConfig(width=960, heads=15, num_kv_heads=5, layers=32, feed_forward=2560),
     "llama-3.2-1b": LlamaConfig(
-        vocabulary=128_256,
+        vocab_size=128_256,
         context=131_072,
         width=2048,
         heads=32,
-        key_heads=8,
+        num_kv_heads=8,
         layers=16,
         feed_forward=8192,
-        base=500_000.0,
-        stretch=StretchConfig(),
+        rope_theta=500_000.0,
+        rope_scaling=RopeScalingConfig(),
     ),
 }
 
@@ -98,29 +98,29 @@ class Llama(nn.Module):
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = Embedding(config.vocabulary, config.width, scaled=False)
-        stretch = None if config.stretch is None else Stretch(**config.stretch.model_dump())
-        self.positions = Rotary(config.width // config.heads, config.base, stretch)
+        self.embedding = Embedding(config.vocab_size, config.width, scaled=False)
+        rope_scaling = None if config.rope_scaling is None else RopeScaling(**config.rope_scaling.model_dump())
+        self.positions = Rotary(config.width // config.heads, config.rope_theta, rope_scaling)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.RMSNorm(config.width, eps=config.epsilon)
         if not config.tied:
-            self.output = Embedding(config.vocabulary, config.width, scaled=False)
+            self.output = Embedding(config.vocab_size, config.width, scaled=False)
         small_normal(self, config.layers)
 
-    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
         """Logits (B, T, V) for ids (B, T). With segments, a row may hold several texts that do not see each other."""
-        return self.logits(self.read(ids, segments))
+        return self.logits(self.read(ids, segment_ids))
 
-    def read(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
+    def read(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
         """The words (B, T, D) as they come out of the last norm: all but the output layer."""
-        places, mask = of_segments(segments)
-        return self._through(ids, 0, places, mask)
+        position_ids, mask = of_segment_ids(segment_ids)
+        return self._through(ids, 0, position_ids, mask)
 
-    def logits(self, words: Tensor) -> Tensor:
-        return self._output.logits(words)
+    def logits(self, hidden: Tensor) -> Tensor:
+        return self._output.logits(hidden)
 
     @property
-    def words_table(self) -> Tensor:
+    def input_embeddings(self) -> Tensor:
         """The matrix (V, D) that words are looked up in."""
         return self.embedding.weight
 
@@ -131,39 +131,44 @@ class Llama(nn.Module):
 
     def start(self, prompts: Sequence[Sequence[int]]) -> PromptState:
         """Read the prompts, of any lengths, but for the last token of each, which `step` takes first."""
-        state, before, places, mask = unread(prompts, len(self.blocks), self.embedding.weight.device)
+        state, before, position_ids, mask = prefill_inputs(prompts, len(self.blocks), self.embedding.weight.device)
         if before.shape[1]:
-            self._through(before, 0, places, mask, state.caches)
+            self._through(before, 0, position_ids, mask, state.caches)
         return state
 
     def step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
-        words, state = self.advance(tokens, state)
-        return self.logits(words), state
+        hidden, state = self.decode_step(tokens, state)
+        return self.logits(hidden), state
 
-    def advance(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
+    def decode_step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
         """A step but for its logits: the words (B, D) they are made of."""
-        words = self._through(tokens[:, None], state.length, state.place(), state.mask(), state.caches)
-        return words[:, 0], state
+        hidden = self._through(tokens[:, None], state.length, state.place(), state.mask(), state.caches)
+        return hidden[:, 0], state
 
-    def screen(self) -> Screen | None:
+    def argmax_shortlist(self) -> ArgmaxShortlist | None:
         """What finds the likeliest word behind such words."""
-        return self._output.screen()
+        return self._output.argmax_shortlist()
 
     @property
     def _output(self) -> Embedding:
         return self.embedding if self.config.tied else self.output
 
     def _through(
-        self, ids: Tensor, start: int, places: Tensor | None, mask: Tensor | None, caches: list[Cache] | None = None
+        self,
+        ids: Tensor,
+        start: int,
+        position_ids: Tensor | None,
+        mask: Tensor | None,
+        caches: list[KVCache] | None = None,
     ) -> Tensor:
-        if places is None:
-            places = torch.arange(start, start + ids.shape[1], device=ids.device)
-        turn = self.positions(places).turn
-        words = self.embedding(ids)
+        if position_ids is None:
+            position_ids = torch.arange(start, start + ids.shape[1], device=ids.device)
+        turn = self.positions(position_ids).turn
+        hidden = self.embedding(ids)
         for number, block in enumerate(self.blocks):
-            words = block(words, turn, mask, None if caches is None else caches[number])
-        return self.norm(words)
+            hidden = block(hidden, turn, mask, None if caches is None else caches[number])
+        return self.norm(hidden)
 
 
 class Block(nn.Module):
@@ -173,13 +178,13 @@ class Block(nn.Module):
         super().__init__()
         self.norm_attention = nn.RMSNorm(config.width, eps=config.epsilon)
         self.attention = SelfAttention(
-            config.width, config.heads, key_heads=config.key_heads, bias=config.bias, output_bias=False
+            config.width, config.heads, num_kv_heads=config.num_kv_heads, bias=config.bias, output_bias=False
         )
         self.norm_feed_forward = nn.RMSNorm(config.width, eps=config.epsilon)
         self.feed_forward = GatedFeedForward(config.width, config.feed_forward)
-        self.words = Tap()
+        self.hidden = Tap()
 
-    def forward(self, words: Tensor, turn: Turn, mask: Tensor | None, cache: Cache | None = None) -> Tensor:
-        words = words + self.attention(self.norm_attention(words), mask, turn=turn, cache=cache)
-        words = words + self.feed_forward(self.norm_feed_forward(words))
-        return self.words(words)
+    def forward(self, hidden: Tensor, turn: Turn, mask: Tensor | None, cache: KVCache | None = None) -> Tensor:
+        hidden = hidden + self.attention(self.norm_attention(hidden), mask, turn=turn, cache=cache)
+        hidden = hidden + self.feed_forward(self.norm_feed_forward(hidden))
+        return self.hidden(hidden)

@@ -31,13 +31,13 @@ from regard.layers.linear import Linear
 from regard.layers.recurrent import CELLS, GRU, CellName, Reader, Recurrence, shown
 from regard.layers.scan import AttendingScan
 from regard.layers.tap import Tap
-from regard.models.symbols import Writer
+from regard.models.special_ids import Seq2SeqConfig
 
 
-class RNNConfig(Writer):
+class RNNConfig(Seq2SeqConfig):
     """What a recurrent translator is made of."""
 
-    vocabulary: int = Field(8_000, ge=4, description="ids the shared table has")
+    vocab_size: int = Field(8_000, ge=4, description="ids the shared table has")
     bridge: Literal["last_state", "fixed_context", "attention"] = Field(
         "attention", description="what the decoder gets of the source"
     )
@@ -61,7 +61,7 @@ class RNNTranslator(nn.Module):
     def __init__(self, config: RNNConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = Embedding(config.vocabulary, config.width, padding=config.symbols.padding)
+        self.embedding = Embedding(config.vocab_size, config.width, pad_id=config.special_ids.pad_id)
         self.encoder = nn.ModuleList(
             Reader(config.cell, config.width, config.width, both_ways=config.both_ways) for _ in range(config.layers)
         )
@@ -82,7 +82,7 @@ class RNNTranslator(nn.Module):
     def start(self, source: Tensor) -> "RNNState":
         """Read the source (B, S) once; what `step` needs from then on."""
         states, kept = self._read(source)
-        return RNNState(source.new_full((len(source),), self.config.symbols.begin), states, kept)
+        return RNNState(source.new_full((len(source),), self.config.special_ids.bos_id), states, kept)
 
     def step(self, tokens: Tensor, state: "RNNState") -> tuple[Tensor, "RNNState"]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
@@ -91,13 +91,13 @@ class RNNTranslator(nn.Module):
 
     def _read(self, source: Tensor) -> tuple[list[Tensor], "Kept"]:
         """The decoder's first states, and what the bridge keeps of the source."""
-        mask = masks.padding(source, self.config.symbols.padding)
+        mask = masks.padding(source, self.config.special_ids.pad_id)
         lengths = mask.sum(-1).flatten()
-        words, last = self.dropout(self.embedding(source)), []
+        hidden, last = self.dropout(self.embedding(source)), []
         for layer in self.encoder:
-            words, end = layer(words, lengths)
+            hidden, end = layer(hidden, lengths)
             last.append(end)
-        return self.bridge.begin(last), self.bridge.keep(words, mask, shown(last[-1]))
+        return self.bridge.begin(last), self.bridge.keep(hidden, mask, shown(last[-1]))
 
     def _write(self, target: Tensor, states: list[Tensor], kept: "Kept") -> tuple[Tensor, list[Tensor]]:
         """Logits for what follows each token of the target, and the states (B, P, D) of the layers behind the last."""
@@ -108,8 +108,8 @@ class RNNTranslator(nn.Module):
         for cell, begin in zip(self.decoder[1:], states[1:], strict=True):
             layer = cell.run(cell.input(shown(layer)), begin)  # type: ignore[operator]
             ends.append(layer[-1])
-        words = torch.cat([self.states(shown(layer).transpose(0, 1)), contexts.transpose(0, 1)], dim=-1)
-        return self.embedding.logits(self.dropout(self.readout(words))), ends
+        hidden = torch.cat([self.states(shown(layer).transpose(0, 1)), contexts.transpose(0, 1)], dim=-1)
+        return self.embedding.logits(self.dropout(self.readout(hidden))), ends
 
     @property
     def alignment_taps(self) -> list[str]:
@@ -117,7 +117,7 @@ class RNNTranslator(nn.Module):
         return ["bridge.weights"] if isinstance(self.bridge, Attention) else []
 
     @property
-    def words_table(self) -> Tensor:
+    def input_embeddings(self) -> Tensor:
         """The matrix (V, D) that words are looked up in."""
         return self.embedding.weight
 
@@ -235,8 +235,8 @@ class Attention(FixedContext):
             key,
             value,
             mask.squeeze(1),
-            cell.hidden.weight,
-            cell.hidden.bias,
+            cell.recurrent.weight,
+            cell.recurrent.bias,
             self.query.weight,
             self.query.bias,
             similarity.score.weight.squeeze(0),

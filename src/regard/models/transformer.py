@@ -19,25 +19,25 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.layers import masks
-from regard.layers.attention import KeysValues, MultiHeadAttention, texts_fit
+from regard.layers.attention import KeysValues, MultiHeadAttention, varlen_is_supported
 from regard.layers.beams import moved_sentences
-from regard.layers.cache import Cache
+from regard.layers.cache import KVCache
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.norm import LayerNorm
 from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
-from regard.layers.screening import Screen
+from regard.layers.screening import ArgmaxShortlist
 from regard.layers.tap import Tap, watched
-from regard.models.symbols import Symbols, Writer, heads_fit
+from regard.models.special_ids import Seq2SeqConfig, SpecialIds, heads_fit
 
 TOKENS = 2048  # that are read at once, at most, or one sentence
 
 
-class TransformerConfig(Writer):
+class TransformerConfig(Seq2SeqConfig):
     """What a Transformer is made of."""
 
-    target_vocabulary: int | None = Field(None, ge=4, description="ids of the target's own table, where it has one")
+    target_vocab_size: int | None = Field(None, ge=4, description="ids of the target's own table, where it has one")
     tied: bool = Field(True, description="the target's table is also the output layer")
     scaled: bool = Field(True, description="embeddings times √D on their way in")
     output_bias: bool = Field(False, description="a fixed bias on the logits, as some Marian models have")
@@ -49,7 +49,9 @@ class TransformerConfig(Writer):
     activation: Literal["relu", "swish", "gelu"] = "relu"
     dropout: float = Field(0.1, ge=0, lt=1)
     norm: Literal["post", "pre"] = Field("post", description="layer norm after each residual (the paper) or before")
-    quiet_start: bool = Field(False, description="a fresh block adds nothing to its words: its last matrices are zero")
+    zero_init_residual: bool = Field(
+        False, description="a fresh block adds nothing to its words: its last matrices are zero"
+    )
     positions: Literal["sinusoidal", "halves", "learned"] = "sinusoidal"
     join: Literal["added", "concatenated"] = Field("added", description="how positions come to the words")
     longest: int = Field(1024, ge=1, description="positions in the table; learned ones end there")
@@ -60,26 +62,26 @@ class TransformerConfig(Writer):
         return self
 
     @property
-    def written(self) -> int:
-        return self.target_vocabulary or self.vocabulary
+    def output_vocab_size(self) -> int:
+        return self.target_vocab_size or self.vocab_size
 
-    def fitted(self, *, vocabulary: int, symbols: Symbols, longest: int) -> Self:
-        if self.target_vocabulary is not None:
+    def fitted(self, *, vocab_size: int, special_ids: SpecialIds, longest: int) -> Self:
+        if self.target_vocab_size is not None:
             raise ConfigError(
-                "model.target_vocabulary is of models read from elsewhere; here one tokenizer serves both sides"
+                "model.target_vocab_size is of models read from elsewhere; here one tokenizer serves both sides"
             )
         if self.positions == "learned" and longest > self.longest:  # better said now than in the middle of the run
             raise ConfigError(
                 f"a sentence has {longest} tokens, but model.longest={self.longest} positions are learned; "
                 f"give model.longest={longest}, or leave long sentences out with data.longest"
             )
-        return super().fitted(vocabulary=vocabulary, symbols=symbols, longest=longest)
+        return super().fitted(vocab_size=vocab_size, special_ids=special_ids, longest=longest)
 
 
 # base and big are the paper's (table 3); the smaller ones are for a laptop.
 SIZES = {
-    "tiny": TransformerConfig(vocabulary=1_000, width=64, heads=4, layers=2, feed_forward=256),
-    "small": TransformerConfig(vocabulary=8_000, width=256, heads=4, layers=3, feed_forward=1024),
+    "tiny": TransformerConfig(vocab_size=1_000, width=64, heads=4, layers=2, feed_forward=256),
+    "small": TransformerConfig(vocab_size=8_000, width=256, heads=4, layers=3, feed_forward=1024),
     "base": TransformerConfig(),
     "big": TransformerConfig(width=1024, heads=16, feed_forward=4096, dropout=0.3),
 }
@@ -93,13 +95,13 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        padding = config.symbols.padding
-        targets = config.written
-        self.embedding = Embedding(config.vocabulary, config.width, padding=padding, scaled=config.scaled)
-        if config.target_vocabulary:
-            self.target_embedding = Embedding(targets, config.width, padding=padding, scaled=config.scaled)
+        padding = config.special_ids.pad_id
+        targets = config.output_vocab_size
+        self.embedding = Embedding(config.vocab_size, config.width, pad_id=padding, scaled=config.scaled)
+        if config.target_vocab_size:
+            self.target_embedding = Embedding(targets, config.width, pad_id=padding, scaled=config.scaled)
         if not config.tied:
-            self.output = Embedding(targets, config.width, padding=padding)
+            self.output = Embedding(targets, config.width, pad_id=padding)
         self.register_buffer("output_bias", torch.zeros(targets) if config.output_bias else None)
         if config.positions == "learned":
             self.positions: nn.Module = LearnedPositions(config.longest, config.width)
@@ -122,7 +124,7 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
             elif isinstance(module, LearnedPositions):
                 nn.init.normal_(module.table, std=self.config.width**-0.5)
-        if self.config.quiet_start:
+        if self.config.zero_init_residual:
             for module in self.modules():
                 if isinstance(module, MultiHeadAttention):
                     nn.init.zeros_(module.output.weight)
@@ -133,54 +135,54 @@ class Transformer(nn.Module):
         self,
         source: Tensor,
         target: Tensor,
-        source_segments: Tensor | None = None,
-        target_segments: Tensor | None = None,
+        source_segment_ids: Tensor | None = None,
+        target_segment_ids: Tensor | None = None,
     ) -> Tensor:
         """Logits (B, T, V) for source (B, S) and the target so far (B, T), which begins with the begin symbol.
 
         Rows are padded at the end. With segments, a row may hold several sentences that do not see each other.
         """
-        if source_segments is None or target_segments is None:
-            source_mask = memory_mask = masks.padding(source, self.config.symbols.padding)
+        if source_segment_ids is None or target_segment_ids is None:
+            source_mask = memory_mask = masks.padding(source, self.config.special_ids.pad_id)
             target_mask = None  # padding stands at the end, and nothing looks ahead
         else:
-            source_mask = masks.same_segment(source_segments, source_segments)
-            memory_mask = masks.same_segment(target_segments, source_segments)
-            target_mask = masks.same_segment(target_segments, target_segments)
-        memory = self.encoder(self._embed(self.embedding, source, segments=source_segments), source_mask)
-        words = self._embed(self._target_table, target, segments=target_segments)
-        words = self.decoder(words, self.decoder.remember(memory), memory_mask, target_mask)
-        return self._logits(words)
+            source_mask = masks.same_segment(source_segment_ids, source_segment_ids)
+            memory_mask = masks.same_segment(target_segment_ids, source_segment_ids)
+            target_mask = masks.same_segment(target_segment_ids, target_segment_ids)
+        memory = self.encoder(self._embed(self.embedding, source, segment_ids=source_segment_ids), source_mask)
+        hidden = self._embed(self._target_table, target, segment_ids=target_segment_ids)
+        hidden = self.decoder(hidden, self.decoder.remember(memory), memory_mask, target_mask)
+        return self._logits(hidden)
 
     def start(self, source: Tensor) -> "TransformerState":
         """Read the source (B, S) once; what `step` needs from then on."""
-        mask = masks.padding(source, self.config.symbols.padding)
+        mask = masks.padding(source, self.config.special_ids.pad_id)
         memory = self._read(source, mask)
         return TransformerState(
-            first=source.new_full((len(source),), self.config.symbols.begin),
+            first=source.new_full((len(source),), self.config.special_ids.bos_id),
             memory=self.decoder.remember(memory),
             memory_mask=None if bool(mask.all()) else mask,
-            caches=[Cache() for _ in self.decoder.blocks],
+            caches=[KVCache() for _ in self.decoder.blocks],
         )
 
     def step(self, tokens: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
-        words, state = self.advance(tokens, state)
-        return self._logits(words), state
+        hidden, state = self.decode_step(tokens, state)
+        return self._logits(hidden), state
 
-    def advance(self, tokens: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
+    def decode_step(self, tokens: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
         """A step but for its logits: the words (B, D) they are made of."""
-        words = self._embed(self._target_table, tokens[:, None], start=state.caches[0].length)
-        return self.decoder(words, state.memory, state.memory_mask, caches=state.caches)[:, 0], state
+        hidden = self._embed(self._target_table, tokens[:, None], start=state.caches[0].length)
+        return self.decoder(hidden, state.memory, state.memory_mask, caches=state.caches)[:, 0], state
 
-    def screen(self) -> Screen | None:
+    def argmax_shortlist(self) -> ArgmaxShortlist | None:
         """What finds the likeliest word behind such words."""
-        return self._output.screen(self.output_bias)
+        return self._output.argmax_shortlist(self.output_bias)
 
     def _read(self, source: Tensor, mask: Tensor) -> Tensor:
         """The encoder's words (B, S, D). Where it can be, sentences stand behind each other: padding costs time."""
         head = self.config.width // self.config.heads
-        if torch.is_grad_enabled() or watched(self.encoder) or not texts_fit(self.embedding.weight, head):
+        if torch.is_grad_enabled() or watched(self.encoder) or not varlen_is_supported(self.embedding.weight, head):
             return self.encoder(self._embed(self.embedding, source), mask)
         real = mask[:, 0, 0]  # (B, S)
         lengths = real.sum(-1).tolist()
@@ -188,25 +190,25 @@ class Transformer(nn.Module):
         memory = self.embedding.weight.new_zeros(*source.shape, self.config.width)
         for rows in _runs(lengths, TOKENS):
             here = real[rows]
-            words = self.join(self.embedding(source[rows][here]), positions[here.nonzero()[:, 1]])  # (T, D)
-            memory[rows][here] = self.encoder(self.dropout(words)[None], masks.Texts(lengths[rows]))[0]
+            hidden = self.join(self.embedding(source[rows][here]), positions[here.nonzero()[:, 1]])  # (T, D)
+            memory[rows][here] = self.encoder(self.dropout(hidden)[None], masks.Varlen(lengths[rows]))[0]
         return memory
 
     @property
     def _target_table(self) -> Embedding:
-        return self.target_embedding if self.config.target_vocabulary else self.embedding
+        return self.target_embedding if self.config.target_vocab_size else self.embedding
 
     @property
     def _output(self) -> Embedding:
         return self._target_table if self.config.tied else self.output
 
-    def _logits(self, words: Tensor) -> Tensor:
-        return self._output.logits(words, self.output_bias)
+    def _logits(self, hidden: Tensor) -> Tensor:
+        return self._output.logits(hidden, self.output_bias)
 
-    def _embed(self, table: Embedding, ids: Tensor, *, start: int = 0, segments: Tensor | None = None) -> Tensor:
+    def _embed(self, table: Embedding, ids: Tensor, *, start: int = 0, segment_ids: Tensor | None = None) -> Tensor:
         positions = self.positions(start, start + ids.shape[1])  # (T, D)
-        if segments is not None:
-            positions = positions[masks.places(segments)]  # (B, T, D)
+        if segment_ids is not None:
+            positions = positions[masks.position_ids(segment_ids)]  # (B, T, D)
         return self.dropout(self.join(table(ids), positions))
 
     @property
@@ -218,7 +220,7 @@ class Transformer(nn.Module):
         return [f"decoder.blocks.{number}.memory_attention.weights" for number in range(len(self.decoder.blocks))]
 
     @property
-    def words_table(self) -> Tensor:
+    def input_embeddings(self) -> Tensor:
         """The matrix (V, D) that words are looked up in, the source's where there are two."""
         return self.embedding.weight
 
@@ -238,7 +240,7 @@ class TransformerState:
     first: Tensor  # (B,) the tokens to step first
     memory: list[KeysValues]  # of each decoder block
     memory_mask: Tensor | None
-    caches: list[Cache]  # of each decoder block
+    caches: list[KVCache]  # of each decoder block
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
@@ -272,10 +274,10 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.layers))
         self.norm = LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
-    def forward(self, words: Tensor, mask: Tensor | masks.Texts) -> Tensor:
+    def forward(self, hidden: Tensor, mask: Tensor | masks.Varlen) -> Tensor:
         for block in self.blocks:
-            words = block(words, mask)
-        return self.norm(words)
+            hidden = block(hidden, mask)
+        return self.norm(hidden)
 
 
 class EncoderBlock(nn.Module):
@@ -289,17 +291,17 @@ class EncoderBlock(nn.Module):
         self.norm_attention = LayerNorm(config.width)
         self.norm_feed_forward = LayerNorm(config.width)
         self.dropout = Dropout(config.dropout)
-        self.words = Tap()
+        self.hidden = Tap()
 
-    def forward(self, words: Tensor, mask: Tensor | masks.Texts) -> Tensor:
+    def forward(self, hidden: Tensor, mask: Tensor | masks.Varlen) -> Tensor:
         if self.pre_norm:
-            seen = self.norm_attention(words)
-            words = words + self.dropout(self.attention(seen, seen, mask))
-            words = words + self.dropout(self.feed_forward(self.norm_feed_forward(words)))
+            seen = self.norm_attention(hidden)
+            hidden = hidden + self.dropout(self.attention(seen, seen, mask))
+            hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         else:
-            words = self.norm_attention(words, self.dropout(self.attention(words, words, mask)))
-            words = self.norm_feed_forward(words, self.dropout(self.feed_forward(words)))
-        return self.words(words)
+            hidden = self.norm_attention(hidden, self.dropout(self.attention(hidden, hidden, mask)))
+            hidden = self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
+        return self.hidden(hidden)
 
 
 class Decoder(nn.Module):
@@ -317,16 +319,16 @@ class Decoder(nn.Module):
 
     def forward(
         self,
-        words: Tensor,
+        hidden: Tensor,
         memory: list[KeysValues],
         memory_mask: Tensor | None,
         mask: Tensor | None = None,
-        caches: list[Cache] | None = None,
+        caches: list[KVCache] | None = None,
     ) -> Tensor:
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
-            words = block(words, memory[number], memory_mask, mask, cache)
-        return self.norm(words)
+            hidden = block(hidden, memory[number], memory_mask, mask, cache)
+        return self.norm(hidden)
 
 
 class DecoderBlock(nn.Module):
@@ -342,35 +344,35 @@ class DecoderBlock(nn.Module):
         self.norm_memory_attention = LayerNorm(config.width)
         self.norm_feed_forward = LayerNorm(config.width)
         self.dropout = Dropout(config.dropout)
-        self.words = Tap()
+        self.hidden = Tap()
 
     def forward(
         self,
-        words: Tensor,
+        hidden: Tensor,
         memory: KeysValues,
         memory_mask: Tensor | None,
         mask: Tensor | None,
-        cache: Cache | None,
+        cache: KVCache | None,
     ) -> Tensor:
         if self.pre_norm:
-            seen = self.norm_attention(words)
-            words = words + self.dropout(self._look_back(seen, mask, cache))
-            seen = self.norm_memory_attention(words)
-            words = words + self.dropout(self._look_at(seen, memory, memory_mask))
-            words = words + self.dropout(self.feed_forward(self.norm_feed_forward(words)))
+            seen = self.norm_attention(hidden)
+            hidden = hidden + self.dropout(self._look_back(seen, mask, cache))
+            seen = self.norm_memory_attention(hidden)
+            hidden = hidden + self.dropout(self._look_at(seen, memory, memory_mask))
+            hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         else:
-            words = self.norm_attention(words, self.dropout(self._look_back(words, mask, cache)))
-            words = self.norm_memory_attention(words, self.dropout(self._look_at(words, memory, memory_mask)))
-            words = self.norm_feed_forward(words, self.dropout(self.feed_forward(words)))
-        return self.words(words)
+            hidden = self.norm_attention(hidden, self.dropout(self._look_back(hidden, mask, cache)))
+            hidden = self.norm_memory_attention(hidden, self.dropout(self._look_at(hidden, memory, memory_mask)))
+            hidden = self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
+        return self.hidden(hidden)
 
     def remember(self, memory: Tensor) -> KeysValues:
         return self.memory_attention.remember(memory)
 
-    def _look_back(self, words: Tensor, mask: Tensor | None, cache: Cache | None) -> Tensor:
-        return self.attention.look_around(words, mask, causal=True, cache=cache)
+    def _look_back(self, hidden: Tensor, mask: Tensor | None, cache: KVCache | None) -> Tensor:
+        return self.attention.look_around(hidden, mask, causal=True, cache=cache)
 
-    def _look_at(self, words: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
+    def _look_at(self, hidden: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
         # Beams share their sentence's memory: (B * beams, 1, D) queries become (B, beams, D).
-        shared = words.reshape(len(memory.key), -1, words.shape[-1])
-        return self.memory_attention.look(shared, memory, mask).reshape(words.shape)
+        shared = hidden.reshape(len(memory.key), -1, hidden.shape[-1])
+        return self.memory_attention.look(shared, memory, mask).reshape(hidden.shape)

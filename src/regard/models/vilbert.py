@@ -7,10 +7,10 @@ queries of each look at the keys and values of the other, and both read on. Word
 What it learned is kept in the encoder; the heads on top are small and belong to a task:
 
     ViLBERT              words (B, T, D), regions (B, R, E), text and picture as one vector each (B, J)
-    ViLBERTPretraining   hidden words, hidden regions, and whether the text fits the picture
-    ViLBERTAnswerer      a class for the pair: the answer to a question, or whether a statement is true
-    ViLBERTPointer       which region the text means
-    ViLBERTMatcher       how well text and picture go together
+    ViLBERTForPreTraining   hidden words, hidden regions, and whether the text fits the picture
+    ViLBERTForQuestionAnswering      a class for the pair: the answer to a question, or whether a statement is true
+    ViLBERTForGrounding       which region the text means
+    ViLBERTForRetrieval       how well text and picture go together
 
 The first region is the whole picture. A region whose box is all zeros is padding: nothing looks at it.
 """
@@ -21,7 +21,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from regard.config import Facts
+from regard.config import Config
 from regard.errors import ConfigError, InputError
 from regard.layers import masks
 from regard.layers.attention import MultiHeadAttention, SelfAttention
@@ -32,13 +32,13 @@ from regard.layers.linear import Linear
 from regard.layers.norm import LayerNorm
 from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap
-from regard.models.symbols import ReaderSymbols
+from regard.models.special_ids import EncoderIds
 
 BOX = 5  # numbers of a box: left, top, right, bottom and area, all as shares of the picture
 ACTIVATION = "gelu"
 
 
-class StreamConfig(Facts):
+class StreamConfig(Config):
     """What one of the two streams is made of."""
 
     width: int = Field(768, ge=1, description="the length of every vector of the stream")
@@ -58,11 +58,11 @@ class StreamConfig(Facts):
         return self.feed_forward or 4 * self.width
 
 
-class SeeingConfig(Facts):
+class SeeingConfig(Config):
     """What a region is: numbers of a detector, or pixels."""
 
     features: int | None = Field(None, ge=1, description="F, numbers that say what a region shows; none: its pixels")
-    hidden: int | None = Field(None, ge=1, description="one more layer on them, as pixels need it; none: linear")
+    inner: int | None = Field(None, ge=1, description="one more layer on them, as pixels need it; none: linear")
     patch: int | None = Field(
         None, ge=1, description="side of the square of pixels a region is brought to; none: other"
     )
@@ -84,100 +84,102 @@ class SeeingConfig(Facts):
         return self.features or 3 * (self.patch or 0) ** 2
 
 
-class ViLBERTConfig(Facts):
+class ViLBERTConfig(Config):
     """What the encoder is made of; the defaults are the paper's."""
 
-    vocabulary: int = Field(30_522, ge=5, description="ids the table has; a new tokenizer is trained to at most this")
+    vocab_size: int = Field(30_522, ge=5, description="ids the table has; a new tokenizer is trained to at most this")
     context: int = Field(512, ge=4, description="the most pieces it reads at once, symbols counted")
     text: StreamConfig = StreamConfig()
     regions: StreamConfig = StreamConfig(width=1024, heads=8, layers=0, feed_forward=1024)
-    meetings: int = Field(6, ge=1, description="how often the streams look at each other, each with a block behind it")
+    co_attention_layers: int = Field(
+        6, ge=1, description="how often the streams look at each other, each with a block behind it"
+    )
     joint: int = Field(
         1024, ge=1, description="J, the length of the vectors in which a text and a picture are compared"
     )
     seeing: SeeingConfig = SeeingConfig(features=2048)
-    sentences: int = Field(2, ge=1, description="how many of a row it can tell apart")
+    num_segments: int = Field(2, ge=1, description="how many of a row it can tell apart")
     dropout: float = Field(0.1, ge=0, lt=1)
     epsilon: float = Field(1e-12, gt=0, description="of the norms")
-    symbols: ReaderSymbols = ReaderSymbols()
+    special_ids: EncoderIds = EncoderIds()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        for name, number in self.symbols:
-            if number is not None and number >= self.vocabulary:
-                raise ConfigError(f"model.symbols.{name}={number}, but there are only {self.vocabulary} ids")
+        for name, number in self.special_ids:
+            if number is not None and number >= self.vocab_size:
+                raise ConfigError(f"model.special_ids.{name}={number}, but there are only {self.vocab_size} ids")
         return self
 
-    def fitted(self, *, vocabulary: int, symbols: ReaderSymbols) -> Self:
+    def fitted(self, *, vocab_size: int, special_ids: EncoderIds) -> Self:
         """The same for one tokenizer."""
-        return self.model_copy(update={"vocabulary": vocabulary, "symbols": symbols})
+        return self.model_copy(update={"vocab_size": vocab_size, "special_ids": special_ids})
 
 
-class ViLBERTPretrainingConfig(ViLBERTConfig):
+class ViLBERTForPreTrainingConfig(ViLBERTConfig):
     """With heads for hidden words, hidden regions and whether the two fit."""
 
 
-class ViLBERTAnswererConfig(ViLBERTConfig):
+class ViLBERTForQuestionAnsweringConfig(ViLBERTConfig):
     """With a head that chooses an answer."""
 
     labels: tuple[str, ...] = Field(("no", "yes"), min_length=1, description="the answers by name")
 
 
-class ViLBERTPointerConfig(ViLBERTConfig):
+class ViLBERTForGroundingConfig(ViLBERTConfig):
     """With a head that chooses a region."""
 
 
-class ViLBERTMatcherConfig(ViLBERTConfig):
+class ViLBERTForRetrievalConfig(ViLBERTConfig):
     """With a head that says how well text and picture go together."""
 
 
 class Read(NamedTuple):
     """A text and a picture as the encoder leaves them."""
 
-    words: Tensor  # (B, T, D)
+    hidden: Tensor  # (B, T, D)
     regions: Tensor  # (B, R, E)
     text: Tensor  # (B, J) the text as one vector
     picture: Tensor  # (B, J) the picture as one vector
 
 
 class ViLBERT(nn.Module):
-    """`model(ids, segments, regions, boxes)` reads texts (B, T) beside pictures of regions (B, R, F), (B, R, 5)."""
+    """`model(ids, segment_ids, regions, boxes)` reads texts (B, T) beside pictures of regions (B, R, F), (B, R, 5)."""
 
     def __init__(self, config: ViLBERTConfig) -> None:
         super().__init__()
         self.config = config
-        self.words = SentenceEmbedding(
-            config.vocabulary,
+        self.text_embedding = SentenceEmbedding(
+            config.vocab_size,
             config.text.width,
             context=config.context,
-            sentences=config.sentences,
+            num_segments=config.num_segments,
             dropout=config.dropout,
             epsilon=config.epsilon,
         )
-        self.regions = RegionEmbedding(config)
-        self.word_blocks = nn.ModuleList(Block(config, config.text) for _ in range(config.text.layers))
+        self.region_embedding = RegionEmbedding(config)
+        self.text_blocks = nn.ModuleList(Block(config, config.text) for _ in range(config.text.layers))
         self.region_blocks = nn.ModuleList(Block(config, config.regions) for _ in range(config.regions.layers))
-        self.meetings = nn.ModuleList(Meeting(config) for _ in range(config.meetings))
+        self.co_attention_layers = nn.ModuleList(CoAttentionLayer(config) for _ in range(config.co_attention_layers))
         self.text = Linear(config.text.width, config.joint)
         self.picture = Linear(config.regions.width, config.joint)
         level_normal(self)
 
-    def forward(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Read:
+    def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> Read:
         check_picture(self.config, ids, regions, boxes)
-        real_words = masks.padding_if_any(ids, self.config.symbols.padding)
-        real_regions = masks.padding_if_any(boxes.any(-1), False)
-        words, seen = self.words(ids, segments), self.regions(regions, boxes)
-        for block in self.word_blocks:
-            words = block(words, real_words)
+        text_mask = masks.padding_if_any(ids, self.config.special_ids.pad_id)
+        region_mask = masks.padding_if_any(boxes.any(-1), False)
+        hidden, seen = self.text_embedding(ids, segment_ids), self.region_embedding(regions, boxes)
+        for block in self.text_blocks:
+            hidden = block(hidden, text_mask)
         for block in self.region_blocks:
-            seen = block(seen, real_regions)
-        for meeting in self.meetings:
-            words, seen = meeting(words, seen, real_words, real_regions)
-        return Read(words, seen, torch.tanh(self.text(words[:, 0])), torch.tanh(self.picture(seen[:, 0])))
+            seen = block(seen, region_mask)
+        for co_attention in self.co_attention_layers:
+            hidden, seen = co_attention(hidden, seen, text_mask, region_mask)
+        return Read(hidden, seen, torch.tanh(self.text(hidden[:, 0])), torch.tanh(self.picture(seen[:, 0])))
 
-    def read(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Read:
+    def read(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> Read:
         """What `forward` gives, under the name that the models with heads have for it."""
-        return self(ids, segments, regions, boxes)
+        return self(ids, segment_ids, regions, boxes)
 
     @property
     def encoder(self) -> "ViLBERT":
@@ -185,9 +187,9 @@ class ViLBERT(nn.Module):
         return self
 
     @property
-    def words_table(self) -> Tensor:
+    def input_embeddings(self) -> Tensor:
         """The matrix (V, D) that words are looked up in."""
-        return self.words.words.weight
+        return self.text_embedding.tokens.weight
 
 
 def check_picture(config: ViLBERTConfig, ids: Tensor, regions: Tensor, boxes: Tensor) -> None:
@@ -208,17 +210,17 @@ class RegionEmbedding(nn.Module):
     def __init__(self, config: ViLBERTConfig) -> None:
         super().__init__()
         seeing, width = config.seeing, config.regions.width
-        if seeing.hidden is not None:
-            self.hidden = Linear(seeing.numbers, seeing.hidden)
-        self.features = Linear(seeing.hidden or seeing.numbers, width)
+        if seeing.inner is not None:
+            self.inner = Linear(seeing.numbers, seeing.inner)
+        self.features = Linear(seeing.inner or seeing.numbers, width)
         self.boxes = Linear(BOX, width)
         self.norm = nn.LayerNorm(width, eps=config.epsilon)
         self.dropout = Dropout(config.dropout)
-        self.deep = seeing.hidden is not None
+        self.deep = seeing.inner is not None
 
     def forward(self, features: Tensor, boxes: Tensor) -> Tensor:
         if self.deep:
-            features = ACTIVATIONS[ACTIVATION](self.hidden(features))
+            features = ACTIVATIONS[ACTIVATION](self.inner(features))
         return self.dropout(self.norm(self.features(features) + self.boxes(boxes)))
 
 
@@ -232,32 +234,35 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(stream.width, stream.inner, ACTIVATION)
         self.norm_feed_forward = LayerNorm(stream.width, eps=config.epsilon)
         self.dropout = Dropout(config.dropout)
-        self.words = Tap()
+        self.hidden = Tap()
 
-    def forward(self, words: Tensor, mask: Tensor | None) -> Tensor:
-        words = self.norm_attention(words, self.dropout(self.attention(words, mask)))
-        words = self.norm_feed_forward(words, self.dropout(self.feed_forward(words)))
-        return self.words(words)
+    def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
+        hidden = self.norm_attention(hidden, self.dropout(self.attention(hidden, mask)))
+        hidden = self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
+        return self.hidden(hidden)
 
 
-class Meeting(nn.Module):
+class CoAttentionLayer(nn.Module):
     """Each stream looks at the other as it was before, and then reads on by itself."""
 
     def __init__(self, config: ViLBERTConfig) -> None:
         super().__init__()
-        self.words_look = Look(config, config.text, config.regions)
-        self.regions_look = Look(config, config.regions, config.text)
-        self.words_read = Block(config, config.text)
-        self.regions_read = Block(config, config.regions)
+        self.text_co_attention = CoAttention(config, config.text, config.regions)
+        self.region_co_attention = CoAttention(config, config.regions, config.text)
+        self.text_block = Block(config, config.text)
+        self.region_block = Block(config, config.regions)
 
     def forward(
-        self, words: Tensor, regions: Tensor, real_words: Tensor | None, real_regions: Tensor | None
+        self, hidden: Tensor, regions: Tensor, text_mask: Tensor | None, region_mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        told, shown = self.words_look(words, regions, real_regions), self.regions_look(regions, words, real_words)
-        return self.words_read(told, real_words), self.regions_read(shown, real_regions)
+        told, shown = (
+            self.text_co_attention(hidden, regions, region_mask),
+            self.region_co_attention(regions, hidden, text_mask),
+        )
+        return self.text_block(told, text_mask), self.region_block(shown, region_mask)
 
 
-class Look(nn.Module):
+class CoAttention(nn.Module):
     """Co-attention: the queries of one stream, the keys and values of the other; then feed-forward, as in a block."""
 
     def __init__(self, config: ViLBERTConfig, stream: StreamConfig, other: StreamConfig) -> None:
@@ -268,12 +273,12 @@ class Look(nn.Module):
         self.norm_feed_forward = LayerNorm(stream.width, eps=config.epsilon)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, words: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
-        words = self.norm_attention(words, self.dropout(self.attention(words, memory, mask)))
-        return self.norm_feed_forward(words, self.dropout(self.feed_forward(words)))
+    def forward(self, hidden: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
+        hidden = self.norm_attention(hidden, self.dropout(self.attention(hidden, memory, mask)))
+        return self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
 
 
-class OnEncoder(nn.Module):
+class EncoderWithHead(nn.Module):
     """What the models with heads share: the encoder."""
 
     def __init__(self, config: ViLBERTConfig) -> None:
@@ -281,40 +286,40 @@ class OnEncoder(nn.Module):
         self.config: Any = config
         self.encoder = ViLBERT(config)
 
-    def read(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Read:
-        return self.encoder(ids, segments, regions, boxes)
+    def read(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> Read:
+        return self.encoder(ids, segment_ids, regions, boxes)
 
     @property
-    def words_table(self) -> Tensor:
+    def input_embeddings(self) -> Tensor:
         """The matrix (V, D) that words are looked up in."""
-        return self.encoder.words_table
+        return self.encoder.input_embeddings
 
 
 class Pretrained(NamedTuple):
     """What a pretraining model says of its pairs."""
 
-    words: Tensor  # (B, T, V) logits: which word stands, or stood, at each place
+    tokens: Tensor  # (B, T, V) logits of the token at each position
     regions: Tensor  # (B, R, C) logits: of which kind each region is; without kinds (B, R, F), its features
     fits: Tensor  # (B,) logit: the text belongs to the picture
 
 
-class ViLBERTPretraining(OnEncoder):
+class ViLBERTForPreTraining(EncoderWithHead):
     """Hidden words, hidden regions and whether the two fit: what ViLBERT learns from pictures with captions."""
 
-    def __init__(self, config: ViLBERTPretrainingConfig) -> None:
+    def __init__(self, config: ViLBERTForPreTrainingConfig) -> None:
         super().__init__(config)
-        self.head = WordHead(config.vocabulary, config.text.width, activation=ACTIVATION, epsilon=config.epsilon)
+        self.head = WordHead(config.vocab_size, config.text.width, activation=ACTIVATION, epsilon=config.epsilon)
         self.kinds = RegionHead(config)
         self.fits = Linear(config.joint, 1)
         level_normal(self)
 
-    def forward(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Pretrained:
-        read = self.read(ids, segments, regions, boxes)
-        return Pretrained(self.word_logits(read.words), self.region_logits(read.regions), self.fit(read))
+    def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> Pretrained:
+        read = self.read(ids, segment_ids, regions, boxes)
+        return Pretrained(self.word_logits(read.hidden), self.region_logits(read.regions), self.fit(read))
 
-    def word_logits(self, words: Tensor) -> Tensor:
+    def word_logits(self, hidden: Tensor) -> Tensor:
         """(…, V) for words (…, D): those that were hidden, say, and no others."""
-        return self.head(words, self.encoder.words.words)
+        return self.head(hidden, self.encoder.text_embedding.tokens)
 
     def region_logits(self, regions: Tensor) -> Tensor:
         """(…, C), or (…, F), for regions (…, E)."""
@@ -338,48 +343,48 @@ class RegionHead(nn.Module):
         return self.kinds(self.norm(ACTIVATIONS[ACTIVATION](self.project(regions))))
 
 
-class ViLBERTAnswerer(OnEncoder):
+class ViLBERTForQuestionAnswering(EncoderWithHead):
     """The answer for a pair: logits (B, C)."""
 
-    def __init__(self, config: ViLBERTAnswererConfig) -> None:
+    def __init__(self, config: ViLBERTForQuestionAnsweringConfig) -> None:
         super().__init__(config)
         self.dropout = Dropout(config.dropout)
-        self.hidden = Linear(config.joint, config.joint)
+        self.inner = Linear(config.joint, config.joint)
         self.norm = nn.LayerNorm(config.joint, eps=config.epsilon)
         self.head = Linear(config.joint, len(config.labels))
         level_normal(self)
 
-    def forward(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
-        read = self.read(ids, segments, regions, boxes)
-        both = ACTIVATIONS[ACTIVATION](self.hidden(self.dropout(read.text * read.picture)))
+    def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
+        read = self.read(ids, segment_ids, regions, boxes)
+        both = ACTIVATIONS[ACTIVATION](self.inner(self.dropout(read.text * read.picture)))
         return self.head(self.norm(both))
 
 
-class ViLBERTPointer(OnEncoder):
+class ViLBERTForGrounding(EncoderWithHead):
     """Which region the text means: logits (B, R), -inf for padding. Each is judged as the whole picture else is."""
 
-    def __init__(self, config: ViLBERTPointerConfig) -> None:
+    def __init__(self, config: ViLBERTForGroundingConfig) -> None:
         super().__init__(config)
         self.fits = Linear(config.joint, 1)
         level_normal(self)
 
-    def forward(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
-        read = self.read(ids, segments, regions, boxes)
+    def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
+        read = self.read(ids, segment_ids, regions, boxes)
         each = torch.tanh(self.encoder.picture(read.regions))  # (B, R, J)
         logits = self.fits(read.text[:, None] * each)[:, :, 0]
         return logits.masked_fill(~boxes.any(-1), -torch.inf)
 
 
-class ViLBERTMatcher(OnEncoder):
+class ViLBERTForRetrieval(EncoderWithHead):
     """How well text and picture go together: scores (B,), for ranking."""
 
-    def __init__(self, config: ViLBERTMatcherConfig) -> None:
+    def __init__(self, config: ViLBERTForRetrievalConfig) -> None:
         super().__init__(config)
         self.fits = Linear(config.joint, 1)
         level_normal(self)
 
-    def forward(self, ids: Tensor, segments: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
-        return self.fit(self.read(ids, segments, regions, boxes))
+    def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
+        return self.fit(self.read(ids, segment_ids, regions, boxes))
 
     def fit(self, read: Read) -> Tensor:
         return self.fits(read.text * read.picture)[:, 0]

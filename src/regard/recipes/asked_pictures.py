@@ -12,7 +12,7 @@ from regard.data.regions import Regions, grid
 from regard.data.rows import RowData
 from regard.errors import ConfigError, DataError
 from regard.images.decoding import read_picture
-from regard.models.vilbert import ViLBERTAnswererConfig
+from regard.models.vilbert import ViLBERTForQuestionAnsweringConfig
 from regard.recipes.fine_tuning import words_of
 from regard.recipes.run import Given, Prepared, Run
 from regard.recipes.scene_text import QuestionDataConfig
@@ -24,22 +24,24 @@ from regard.text.word_pieces import WordPieces
 def prepare_folder(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     """The questions of a folder in the layout of easy-vqa; its pictures are seen as cells."""
     settings: QuestionDataConfig = run.data  # type: ignore[assignment]
-    config: ViLBERTAnswererConfig = run.model  # type: ignore[assignment]
+    config: ViLBERTForQuestionAnsweringConfig = run.model  # type: ignore[assignment]
     _check(given, settings, config)
     bad = BadLines()
     found = read_easy_vqa(given.paths[0], on_error=settings.on_error, report=bad)
-    tokenizer = words_of(given, [one.text for one in found.training], config.vocabulary, tokenizer_file)
+    tokenizer = words_of(given, [one.text for one in found.training], config.vocab_size, tokenizer_file)
     config = fitted(config, given, tokenizer).model_copy(update={"labels": found.answers})
-    training, heldout = (asked_rows(part, config, tokenizer) for part in (found.training, found.heldout))
+    training, validation = (asked_rows(part, config, tokenizer) for part in (found.training, found.validation))
     notes = [
         *bad.summary(),
-        f"{len(training):,} questions about {len(training.regions):,} pictures, {len(heldout):,} held out; "
+        f"{len(training):,} questions about {len(training.regions):,} pictures, {len(validation):,} held out; "
         f"{len(found.answers)} answers",
     ]
-    return Prepared(PictureQuestions(RowData(training, heldout), heldout.kinds), config, notes, start_of(given, config))
+    return Prepared(
+        PictureQuestions(RowData(training, validation), validation.kinds), config, notes, start_of(given, config)
+    )
 
 
-def _check(given: Given, settings: QuestionDataConfig, config: ViLBERTAnswererConfig) -> None:
+def _check(given: Given, settings: QuestionDataConfig, config: ViLBERTForQuestionAnsweringConfig) -> None:
     if len(given.paths) != 1:
         raise DataError(f"got {len(given.paths)} folders, wanted one, as the package easy-vqa has it")
     if settings.ask != "questions":
@@ -51,7 +53,7 @@ def _check(given: Given, settings: QuestionDataConfig, config: ViLBERTAnswererCo
         )
 
 
-def asked_rows(asked: Sequence[Asked], config: ViLBERTAnswererConfig, tokenizer: WordPieces) -> PictureRows:
+def asked_rows(asked: Sequence[Asked], config: ViLBERTForQuestionAnsweringConfig, tokenizer: WordPieces) -> PictureRows:
     """The questions as rows, each picture read once."""
     assert config.seeing.patch is not None
     numbers = {path: number for number, path in enumerate(dict.fromkeys(one.picture for one in asked))}
@@ -60,7 +62,7 @@ def asked_rows(asked: Sequence[Asked], config: ViLBERTAnswererConfig, tokenizer:
     return PictureRows(
         tokenizer.encode_all([one.text for one in asked], longest=config.context),
         np.array([answers[one.answer] for one in asked], np.int64),
-        tokenizer.padding,
+        tokenizer.pad_id,
         pictures=[numbers[one.picture] for one in asked],
         regions=Regions(grid(pixels, config.seeing.cells, config.seeing.patch) for pixels in pictures),
         kinds=[one.kind for one in asked],

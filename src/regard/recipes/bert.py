@@ -15,7 +15,7 @@ before: 99.4 % by the words of the second layer (with training.seed=1: 87.4, 95.
 in it is 53 %; a probe that knew only who acts and the adjective would reach 84 %.
 """
 
-from regard.models.bert import BertPretrainingConfig
+from regard.models.bert import BertForPreTrainingConfig
 from regard.recipes.masked_text import EXAMPLE, OWN_EXAMPLE, WITHOUT_DATA, begun, prepare
 from regard.recipes.run import Given, Recipe, Run
 from regard.tasks.masked_data import MaskedDataConfig
@@ -31,12 +31,12 @@ def settings(given: Given) -> Run:
 
 def _on_stories() -> Run:
     return Run(
-        model=BertPretrainingConfig(vocabulary=1024, context=128, width=128, heads=4, layers=4, dropout=0.0),
+        model=BertForPreTrainingConfig(vocab_size=1024, context=128, width=128, heads=4, layers=4, dropout=0.0),
         task=MaskedLanguageConfig(),
         data=MaskedDataConfig(),
         training=TrainingConfig(
             steps=2000,
-            batch_tokens=4096,
+            max_tokens=4096,
             optimizer="muon",
             learning_rate=6e-3,
             warmup=100,
@@ -49,12 +49,12 @@ def _on_stories() -> Run:
 
 def _on_text() -> Run:
     return Run(
-        model=BertPretrainingConfig(vocabulary=8192, context=128, width=256, heads=4, layers=4),
+        model=BertForPreTrainingConfig(vocab_size=8192, context=128, width=256, heads=4, layers=4),
         task=MaskedLanguageConfig(),
         data=MaskedDataConfig(),
         training=TrainingConfig(
             steps=20_000,
-            batch_tokens=4096,
+            max_tokens=4096,
             optimizer="muon",
             learning_rate=4e-3,
             warmup=200,
@@ -70,11 +70,11 @@ def _from_there(given: Given) -> Run:
     config = begun(given)
     return Run(
         model=config,
-        task=MaskedLanguageConfig(next_sentence=isinstance(config, BertPretrainingConfig)),
+        task=MaskedLanguageConfig(next_sentence=isinstance(config, BertForPreTrainingConfig)),
         data=MaskedDataConfig(),
         training=TrainingConfig(
             steps=1000,
-            batch_tokens=2048,
+            max_tokens=2048,
             learning_rate=1e-4,
             warmup=50,
             schedule="linear",

@@ -38,14 +38,14 @@ def settings(given: Given) -> Run:
 def on_scenes() -> Run:
     """Ten minutes on two cores."""
     return Run(
-        model=CaptionerConfig(vocabulary=320, width=128, heads=4, feed_forward=256),
+        model=CaptionerConfig(vocab_size=320, width=128, heads=4, feed_forward=256),
         task=CaptioningConfig(),
         # Whole words, so that each has a look of its own.
         data=CaptionDataConfig(whole_words=60),
         training=TrainingConfig(
             steps=3000,
             minutes=10,
-            batch_tokens=32 * (64 + 27),  # 32 scenes
+            max_tokens=32 * (64 + 27),  # 32 scenes
             optimizer="muon",
             learning_rate=1e-2,
             warmup=50,
@@ -60,14 +60,14 @@ def on_pictures() -> Run:
     """Some thousands of photographs, such as Flickr8k, on a laptop."""
     return Run(
         model=CaptionerConfig(
-            vocabulary=4000, side=128, cell=16, width=256, heads=4, blocks=1, feed_forward=512, dropout=0.3
+            vocab_size=4000, side=128, cell=16, width=256, heads=4, blocks=1, feed_forward=512, dropout=0.3
         ),
         task=CaptioningConfig(doubly_stochastic=0.1),
         data=CaptionDataConfig(whole_words=2500),
         training=TrainingConfig(
             steps=6000,
             minutes=60,
-            batch_tokens=4096,
+            max_tokens=4096,
             optimizer="muon",
             learning_rate=3e-3,
             warmup=100,

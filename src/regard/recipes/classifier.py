@@ -11,7 +11,7 @@ nothing, with a small encoder and a vocabulary of your texts. See `regard recipe
 """
 
 from regard.data.labeled_corpus import LabeledDataConfig
-from regard.models.bert import BertClassifierConfig
+from regard.models.bert import BertForSequenceClassificationConfig
 from regard.recipes.fine_tuning import encoder_with, training
 from regard.recipes.labeled_text import prepare
 from regard.recipes.run import Given, Recipe, Run
@@ -20,7 +20,7 @@ from regard.tasks.classification import ClassificationConfig
 
 def settings(given: Given) -> Run:
     return Run(
-        model=encoder_with(BertClassifierConfig, given),
+        model=encoder_with(BertForSequenceClassificationConfig, given),
         task=ClassificationConfig(),
         data=LabeledDataConfig(),
         training=training(given),

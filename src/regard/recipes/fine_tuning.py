@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.errors import ConfigError, InputError
 from regard.huggingface.bert import symbols_of
 from regard.models.bert import BertConfig
-from regard.models.symbols import ReaderSymbols
+from regard.models.special_ids import EncoderIds
 from regard.recipes.run import Given
 from regard.recipes.starting import start_weights
 from regard.recipes.tokenizing import kept_or_made
@@ -22,12 +22,12 @@ from regard.training.loop import TrainingConfig
 
 Head = TypeVar("Head", bound=BertConfig)
 SMALL = {
-    "vocabulary": 4096,
+    "vocab_size": 4096,
     "context": 128,
     "width": 128,
     "heads": 4,
     "layers": 2,
-    "symbols": ReaderSymbols(begin=2, end=3, mask=4),
+    "special_ids": EncoderIds(bos_id=2, eos_id=3, mask_id=4),
 }
 
 
@@ -48,7 +48,7 @@ def training(given: Given) -> TrainingConfig:
     return TrainingConfig(
         steps=100_000,
         epochs=20 if fresh else 4,
-        batch_tokens=2048,
+        max_tokens=2048,
         learning_rate=1e-3 if fresh else 1e-4,
         warmup=50,
         schedule="linear",
@@ -70,7 +70,7 @@ def fitted(config: Head, given: Given, tokenizer: WordPieces) -> Head:
     """The config for these words, where they are new."""
     if given.start:
         return config
-    return config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
+    return config.fitted(vocab_size=tokenizer.size, special_ids=symbols_of(tokenizer))
 
 
 def start_of(given: Given, config: BertConfig, score: float | None = None) -> Callable[[nn.Module], str]:

@@ -12,7 +12,7 @@ cores).
 """
 
 from regard.data.labeled_corpus import GlueDataConfig
-from regard.models.bert import BertClassifierConfig
+from regard.models.bert import BertForSequenceClassificationConfig
 from regard.recipes.fine_tuning import encoder_with, training
 from regard.recipes.labeled_text import prepare_glue
 from regard.recipes.run import Given, Recipe, Run
@@ -21,7 +21,7 @@ from regard.tasks.classification import ClassificationConfig
 
 def settings(given: Given) -> Run:
     return Run(
-        model=encoder_with(BertClassifierConfig, given),
+        model=encoder_with(BertForSequenceClassificationConfig, given),
         task=ClassificationConfig(),
         data=GlueDataConfig(),
         training=training(given),

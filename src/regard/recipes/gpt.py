@@ -23,13 +23,13 @@ def settings(given: Given) -> Run:
     if given.start:
         return _from_there(given)
     return Run(
-        model=GPTConfig(vocabulary=4096, context=128, width=256, heads=4, layers=4, dropout=0.0),
+        model=GPTConfig(vocab_size=4096, context=128, width=256, heads=4, layers=4, dropout=0.0),
         task=LanguageModelingConfig(),
         data=TextDataConfig(),
         training=TrainingConfig(
             steps=2000,
             minutes=6,  # the schedule follows the clock: a longer run is training.minutes=60
-            batch_tokens=2048,
+            max_tokens=2048,
             optimizer="muon",
             learning_rate=8e-3,
             warmup=50,
@@ -48,7 +48,7 @@ def _from_there(given: Given) -> Run:
         data=TextDataConfig(),
         training=TrainingConfig(
             steps=500,
-            batch_tokens=2048,
+            max_tokens=2048,
             learning_rate=1e-4,
             warmup=20,
             schedule="linear",

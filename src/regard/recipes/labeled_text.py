@@ -17,7 +17,7 @@ from regard.data.labeled_corpus import (
 )
 from regard.data.rows import RowData, Rows
 from regard.errors import ConfigError, DataError
-from regard.models.bert import BertClassifierConfig
+from regard.models.bert import BertForSequenceClassificationConfig
 from regard.recipes.fine_tuning import check_lengths, fitted, start_of, words_of
 from regard.recipes.run import Given, Prepared, Run
 from regard.tasks.classification import Classification, ClassificationConfig, balancing_weights
@@ -41,23 +41,23 @@ def prepare_glue(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
 def _prepare(
     run: Run, given: Given, tokenizer_file: Path, corpus: LabeledCorpus, settings: LabeledDataConfig | GlueDataConfig
 ) -> Prepared:
-    config: BertClassifierConfig = run.model  # type: ignore[assignment]
+    config: BertForSequenceClassificationConfig = run.model  # type: ignore[assignment]
     if config.labels not in ((), corpus.labels):
         raise ConfigError(f"model.labels={config.labels}, but the data has {corpus.labels}; leave them out")
-    if config.sentences < 2 and corpus.training[0].second is not None:
+    if config.num_segments < 2 and corpus.training[0].second is not None:
         raise ConfigError("the data has pairs, but this model tells no second text from a first (model.sentences=1)")
     texts = (text for row in corpus.training for text in (row.text, row.second or ""))
-    tokenizer = words_of(given, texts, config.vocabulary, tokenizer_file)
+    tokenizer = words_of(given, texts, config.vocab_size, tokenizer_file)
     config = fitted(config, given, tokenizer).model_copy(update={"labels": corpus.labels})
     maker = _Maker(tokenizer, min(settings.longest or config.context, config.context), settings.too_long, corpus.labels)
-    first = next(iter(corpus.heldout.values()))
+    first = next(iter(corpus.validation.values()))
     training, notes = maker.rows(corpus.training, "to train on")
-    heldout, others = maker.rows(first, "held out")
-    task = Classification(RowData(training, heldout), corpus.labels, corpus.metrics, _class_weights(run, corpus))
+    validation, others = maker.rows(first, "held out")
+    task = Classification(RowData(training, validation), corpus.labels, corpus.metrics, _class_weights(run, corpus))
     what = f"{len(corpus.labels)} classes ({', '.join(corpus.labels[:10])})" if corpus.labels else "a score"
     notes = [
         *corpus.notes,
-        f"{len(training):,} rows to train on, {len(heldout):,} held out; {what}",
+        f"{len(training):,} rows to train on, {len(validation):,} held out; {what}",
         *notes,
         *others,
     ]
@@ -87,7 +87,7 @@ class _Maker:
             longest=self.longest,
         )
         notes = check_lengths(encoded, self.longest, self.too_long, which, [row.place for row in labeled])
-        return Rows(encoded, self._targets(labeled), self.tokenizer.padding), notes
+        return Rows(encoded, self._targets(labeled), self.tokenizer.pad_id), notes
 
     def _targets(self, labeled: Sequence[Labeled]) -> np.ndarray:
         if not self.labels:

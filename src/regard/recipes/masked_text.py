@@ -8,7 +8,7 @@ from regard.data.masking import PieceTable
 from regard.errors import ConfigError, DataError
 from regard.huggingface.bert import symbols_of
 from regard.huggingface.hub import find
-from regard.models.bert import BertConfig, BertPretrainingConfig, BertWordsConfig
+from regard.models.bert import BertConfig, BertForMaskedLMConfig, BertForPreTrainingConfig
 from regard.recipes.run import Given, Prepared, Run
 from regard.recipes.starting import from_weights, starting
 from regard.recipes.tokenizing import kept_or_made
@@ -31,12 +31,12 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     tokenizer = kept_or_made(
         WordPieces,
         tokenizer_file,
-        lambda: given.model.tokenizer if given.start else make_tokenizer(settings, corpus, config.vocabulary),
+        lambda: given.model.tokenizer if given.start else make_tokenizer(settings, corpus, config.vocab_size),
     )
     data = _masked(
         corpus,
         training=tokenized(corpus, "training", tokenizer),
-        heldout=tokenized(corpus, "heldout", tokenizer),
+        validation=tokenized(corpus, "validation", tokenizer),
         context=config.context,
         table=PieceTable.of(tokenizer),
         masking=task.masking,
@@ -46,11 +46,11 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     notes = [
         *corpus.notes,
         f"{len(data.training.ids):,} pieces of {len(data.training):,} documents to train on, "
-        f"{len(data.heldout.ids):,} held out; a vocabulary of {tokenizer.size:,}",
+        f"{len(data.validation.ids):,} held out; a vocabulary of {tokenizer.size:,}",
     ]
     if given.start:
         return Prepared(MaskedLanguage(data), config, notes, from_weights(given.model.model.state_dict()))
-    fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
+    fitted = config.fitted(vocab_size=tokenizer.size, special_ids=symbols_of(tokenizer))
     return Prepared(MaskedLanguage(data), fitted, notes, starting(settings.vectors, tokenizer))
 
 
@@ -75,19 +75,19 @@ def _check_settings(settings: MaskedDataConfig, given: Given) -> None:
 
 def _with_heads(config: BertConfig, given: Given, next_sentence: bool) -> BertConfig:
     """The config of a model that answers what is asked, and nothing else."""
-    if isinstance(config, BertPretrainingConfig) == next_sentence:
+    if isinstance(config, BertForPreTrainingConfig) == next_sentence:
         return config
     if next_sentence:
         raise ConfigError(f"task.next_sentence=true, but {given.start} was trained without it; leave the setting out")
     if given.start:  # its head for that stays as it is
         return config
-    return BertWordsConfig(**{name: value for name, value in config if name != "pooler"})
+    return BertForMaskedLMConfig(**{name: value for name, value in config if name != "pooler"})
 
 
-def begun(given: Given) -> BertPretrainingConfig | BertWordsConfig:
+def begun(given: Given) -> BertForPreTrainingConfig | BertForMaskedLMConfig:
     """The config of the model to begin from."""
     config = getattr(given.model.model, "config", None)
-    if not isinstance(config, BertPretrainingConfig | BertWordsConfig):
+    if not isinstance(config, BertForPreTrainingConfig | BertForMaskedLMConfig):
         what = "no head for hidden words" if isinstance(config, BertConfig) else "no BERT"
         raise ConfigError(f"--from {given.start}: a {given.model.kind} has {what}; wanted a BERT that fills in words")
     return config

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.cache import cached, content_key
-from regard.data.pairs import BadLines, DataConfig, heldout_share, is_heldout, read_pairs
+from regard.data.pairs import BadLines, DataConfig, is_validation, read_pairs, validation_share
 from regard.data.parallel import ParallelText
 from regard.data.tokenized import TokenizedPairs
 from regard.errors import DataError
 from regard.files import write_file
-from regard.models.symbols import Symbols
+from regard.models.special_ids import SpecialIds
 from regard.recipes.run import Given, Prepared, Run
 from regard.recipes.starting import starting
 from regard.tasks.translation import Translation
@@ -32,31 +32,31 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     """The translation task on the user's files, or on the built-in world when there are none."""
     settings: DataConfig = run.data  # type: ignore[assignment]
     corpus = FileCorpus(given.paths, settings) if given.paths else WorldCorpus(settings)
-    vocabulary: int = run.model.vocabulary  # type: ignore[attr-defined]
+    vocab_size: int = run.model.vocab_size  # type: ignore[attr-defined]
     if tokenizer_file.exists():
         tokenizer = Tokenizer.load(tokenizer_file)
     else:
         texts = (side for pair in corpus.sample() for side in pair)
-        tokenizer = Tokenizer.train(texts, vocabulary, settings.whole_words)
+        tokenizer = Tokenizer.train(texts, vocab_size, settings.whole_words)
         tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
         write_file(tokenizer_file, tokenizer.to_json().encode())
     data = ParallelText(
         training=_tokenized(corpus, "training", tokenizer),
-        heldout=_tokenized(corpus, "heldout", tokenizer),
-        padding=tokenizer.padding,
-        begin=tokenizer.begin,
-        end=tokenizer.end,
+        validation=_tokenized(corpus, "validation", tokenizer),
+        pad_id=tokenizer.pad_id,
+        bos_id=tokenizer.bos_id,
+        eos_id=tokenizer.eos_id,
     )
-    if not len(data.training) or not len(data.heldout):
+    if not len(data.training) or not len(data.validation):
         raise DataError(
-            f"{len(data.training)} pairs to train on and {len(data.heldout)} held out: too few; "
-            "give more pairs (a hundred at least), or a larger data.heldout"
+            f"{len(data.training)} pairs to train on and {len(data.validation)} held out: too few; "
+            "give more pairs (a hundred at least), or a larger data.validation"
         )
-    notes = [*corpus.notes, f"{len(data.training):,} pairs to train on, {len(data.heldout):,} held out"]
-    if tokenizer.size < vocabulary:
-        notes.append(f"the text has words for a vocabulary of {tokenizer.size:,}, not {vocabulary:,}")
-    symbols = Symbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end)
-    model = run.model.fitted(vocabulary=tokenizer.size, symbols=symbols, longest=_longest(data))  # type: ignore[attr-defined]
+    notes = [*corpus.notes, f"{len(data.training):,} pairs to train on, {len(data.validation):,} held out"]
+    if tokenizer.size < vocab_size:
+        notes.append(f"the text has words for a vocabulary of {tokenizer.size:,}, not {vocab_size:,}")
+    special_ids = SpecialIds(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
+    model = run.model.fitted(vocab_size=tokenizer.size, special_ids=special_ids, longest=_longest(data))  # type: ignore[attr-defined]
     task = Translation(tokenizer, run.task, data)  # type: ignore[arg-type]
     return Prepared(task, model, notes, starting(settings.vectors, tokenizer))
 
@@ -65,7 +65,7 @@ def _longest(data: ParallelText) -> int:
     """Tokens of the longest sentence, its end counted."""
     return 1 + max(
         int(lengths.max())
-        for part in (data.training, data.heldout)
+        for part in (data.training, data.validation)
         for lengths in (part.source_lengths, part.target_lengths)
     )
 
@@ -89,14 +89,14 @@ class FileCorpus:
         self.settings: dict[str, Any] = config.model_dump(mode="json", exclude={"vectors"})
         bad = BadLines()
         count = sum(1 for _ in self._read(bad))
-        self.share = heldout_share(count, config.heldout)
+        self.share = validation_share(count, config.validation)
         self.notes = bad.summary()
 
     def training(self) -> Pairs:
-        return (pair for pair in self._read(BadLines()) if not is_heldout(pair[0], self.share))
+        return (pair for pair in self._read(BadLines()) if not is_validation(pair[0], self.share))
 
-    def heldout(self) -> Pairs:
-        return (pair for pair in self._read(BadLines()) if is_heldout(pair[0], self.share))
+    def validation(self) -> Pairs:
+        return (pair for pair in self._read(BadLines()) if is_validation(pair[0], self.share))
 
     def sample(self) -> Pairs:
         """What the tokenizer is trained on."""
@@ -112,14 +112,14 @@ class WorldCorpus:
     def __init__(self, config: DataConfig) -> None:
         self.config = config
         self.files = _sources("regard.worlds")
-        self.settings: dict[str, Any] = config.model_dump(include={"sentences", "heldout", "joined"})
+        self.settings: dict[str, Any] = config.model_dump(include={"sentences", "validation", "joined"})
         self.notes: list[str] = []
 
     def training(self) -> Pairs:
         return self._pairs(self.config.sentences, "train")
 
-    def heldout(self) -> Pairs:
-        return self._pairs(self.config.heldout, "heldout")
+    def validation(self) -> Pairs:
+        return self._pairs(self.config.validation, "validation")
 
     def sample(self) -> Pairs:
         """What the tokenizer is trained on: the world's words are few and soon all seen."""

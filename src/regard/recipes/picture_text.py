@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from regard.config import Facts
-from regard.data.captions import Captioned, read_captions, split_heldout
+from regard.config import Config
+from regard.data.captions import Captioned, read_captions, split_validation
 from regard.data.image_text import ImageTextData, PairingConfig, PicturesWithTexts
 from regard.data.masking import PieceTable
 from regard.data.pairs import BadLines
@@ -16,7 +16,7 @@ from regard.data.region_files import read_regions
 from regard.data.regions import PictureRegions, Regions, grid
 from regard.errors import ConfigError, DataError
 from regard.images.decoding import read_picture
-from regard.models.vilbert import SeeingConfig, ViLBERTPretrainingConfig
+from regard.models.vilbert import SeeingConfig, ViLBERTForPreTrainingConfig
 from regard.recipes.fine_tuning import words_of
 from regard.recipes.run import Given, Prepared, Run
 from regard.recipes.seeing import fitted, start_of
@@ -24,13 +24,13 @@ from regard.tasks.image_text import ImageText
 from regard.text.word_pieces import WordPieces
 
 
-class PictureDataConfig(Facts):
+class PictureDataConfig(Config):
     """How the user's pictures are read; their regions are all in memory."""
 
     regions: Path | None = Field(
         None, description="a .npz or .safetensors of features, boxes and names of the pictures"
     )
-    heldout: int = Field(500, ge=2, description="pictures kept out of training, at most a tenth of all")
+    validation: int = Field(500, ge=2, description="pictures kept out of training, at most a tenth of all")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad caption: stop there, or skip it")
 
 
@@ -38,24 +38,24 @@ def prepare_pictures(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     """Captions of pictures in a folder, with hidden words and regions, and captions of other pictures."""
     settings: PictureDataConfig = run.data  # type: ignore[assignment]
     pairing: PairingConfig = run.task  # type: ignore[assignment]
-    config: ViLBERTPretrainingConfig = run.model  # type: ignore[assignment]
+    config: ViLBERTForPreTrainingConfig = run.model  # type: ignore[assignment]
     if len(given.paths) != 2:
         raise DataError(
             f"got {len(given.paths)} paths, wanted two: the folder of the pictures and the file of captions"
         )
     bad = BadLines()
     captioned = read_captions(given.paths[0], given.paths[1], on_error=settings.on_error, report=bad)
-    training, heldout = split_heldout(captioned, settings.heldout)
+    training, validation = split_validation(captioned, settings.validation)
     texts = [text for one in training for text in one.captions]
-    tokenizer = words_of(given, texts, config.vocabulary, tokenizer_file)
+    tokenizer = words_of(given, texts, config.vocab_size, tokenizer_file)
     config = fitted(config, given, tokenizer)
     seen = _Seen(settings.regions, config)
     config = config.model_copy(update={"seeing": seen.seeing})
-    parts = [_with_texts(part, seen, tokenizer) for part in (training, heldout)]
+    parts = [_with_texts(part, seen, tokenizer) for part in (training, validation)]
     data = ImageTextData(parts[0], parts[1], PieceTable.of(tokenizer), pairing, config.context)
     notes = [
         *bad.summary(),
-        f"{len(training):,} pictures to learn from, {len(heldout):,} held out; {tokenizer.size:,} pieces",
+        f"{len(training):,} pictures to learn from, {len(validation):,} held out; {tokenizer.size:,} pieces",
     ]
     return Prepared(ImageText(data), config, notes, start_of(given, config) if given.start else None)
 
@@ -63,7 +63,7 @@ def prepare_pictures(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
 class _Seen:
     """What is seen of a picture: the regions of the user's file, or cells of its pixels."""
 
-    def __init__(self, file: Path | None, config: ViLBERTPretrainingConfig) -> None:
+    def __init__(self, file: Path | None, config: ViLBERTForPreTrainingConfig) -> None:
         self.seeing = config.seeing
         self.file = file
         if file is None:

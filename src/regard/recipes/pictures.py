@@ -17,7 +17,7 @@ from regard.huggingface.vit import read_sight, read_weights
 from regard.images.decoding import read_picture
 from regard.images.preparing import prepare as prepared
 from regard.models.captioner import CaptionerConfig
-from regard.models.symbols import Symbols
+from regard.models.special_ids import SpecialIds
 from regard.recipes.run import Given, Prepared, Run
 from regard.recipes.starting import from_weights
 from regard.tasks.captioned_scenes import CaptionedScenes
@@ -39,18 +39,18 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
         texts = _of_scenes(config, settings)
         tokenizer = _tokenizer(texts, config, settings, tokenizer_file)
         data: CaptionedScenes | CaptionedPictures = CaptionedScenes(
-            tokenizer, side=config.side, cells=config.cells, heldout=settings.heldout, several=settings.captions
+            tokenizer, side=config.side, cells=config.cells, validation=settings.validation, several=settings.captions
         )
-        notes = [f"scenes are drawn as they are needed, {settings.heldout:,} others are held out"]
+        notes = [f"scenes are drawn as they are needed, {settings.validation:,} others are held out"]
     else:
         corpus = PictureCorpus(given.paths, settings)
         texts = (text for one in corpus.training for text in one.captions)
         tokenizer = _tokenizer(texts, config, settings, tokenizer_file)
         data, notes = corpus.prepared(tokenizer, config)
-        if tokenizer.size < config.vocabulary:
-            notes.append(f"the captions have words for a vocabulary of {tokenizer.size:,}, not {config.vocabulary:,}")
-    symbols = Symbols(padding=tokenizer.padding, begin=tokenizer.begin, end=tokenizer.end)
-    model = config.fitted(vocabulary=tokenizer.size, symbols=symbols, longest=settings.longest)
+        if tokenizer.size < config.vocab_size:
+            notes.append(f"the captions have words for a vocabulary of {tokenizer.size:,}, not {config.vocab_size:,}")
+    special_ids = SpecialIds(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
+    model = config.fitted(vocab_size=tokenizer.size, special_ids=special_ids, longest=settings.longest)
     task = Captioning(tokenizer, run.task, data)  # type: ignore[arg-type]
     if given.start is None:
         return Prepared(task, model, notes)
@@ -75,7 +75,7 @@ def _tokenizer(
     """The one that the run has kept, or a new one, kept from now on."""
     if tokenizer_file.exists():
         return Tokenizer.load(tokenizer_file)
-    tokenizer = Tokenizer.train(texts, config.vocabulary, settings.whole_words)
+    tokenizer = Tokenizer.train(texts, config.vocab_size, settings.whole_words)
     tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
     write_file(tokenizer_file, tokenizer.to_json().encode())
     return tokenizer
@@ -87,18 +87,18 @@ class PictureCorpus:
     def __init__(self, paths: Sequence[Path], settings: CaptionDataConfig) -> None:
         self.settings = settings
         self.bad = BadLines()
-        self.training, self.heldout = captioned_split(paths, settings, self.bad)
+        self.training, self.validation = captioned_split(paths, settings, self.bad)
 
     def prepared(self, tokenizer: Tokenizer, config: CaptionerConfig) -> tuple[CaptionedPictures, list[str]]:
         """All pictures as pixels of the model's side; those that cannot be read are errors, or left out and named."""
-        training, heldout = (self._part(part, tokenizer, config.side) for part in (self.training, self.heldout))
-        closing = Closing(tokenizer.begin, tokenizer.end, tokenizer.padding)
+        training, validation = (self._part(part, tokenizer, config.side) for part in (self.training, self.validation))
+        closing = Closing(tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
         notes = [
             *self.bad.summary(),
             f"{len(training.pictures):,} pictures with {len(training):,} captions to train on, "
-            f"{len(heldout.pictures):,} held out",
+            f"{len(validation.pictures):,} held out",
         ]
-        return CaptionedPictures(training, heldout, closing, config.cells), notes
+        return CaptionedPictures(training, validation, closing, config.cells), notes
 
     def _part(self, part: Sequence[Captioned], tokenizer: Tokenizer, side: int) -> CaptionedPart:
         before = self.bad.count

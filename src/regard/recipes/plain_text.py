@@ -14,7 +14,7 @@ from regard.huggingface.language import symbols_of
 from regard.recipes.run import Given, Prepared, Run
 from regard.recipes.starting import from_weights, starting
 from regard.recipes.tokenizing import kept_or_made
-from regard.running.writer import Writer
+from regard.running.writer import TextGenerator
 from regard.tasks.language_modeling import LanguageModeling
 from regard.text.plain import TextTokenizer
 
@@ -30,11 +30,11 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     tokenizer = kept_or_made(
         TextTokenizer,
         tokenizer_file,
-        lambda: given.model.tokenizer if given.start else make_tokenizer(settings, corpus, config.vocabulary),
+        lambda: given.model.tokenizer if given.start else make_tokenizer(settings, corpus, config.vocab_size),
     )
     data = LanguageText(
         training=_tokenized(corpus, "training", tokenizer),
-        heldout=_tokenized(corpus, "heldout", tokenizer),
+        validation=_tokenized(corpus, "validation", tokenizer),
         context=config.context,
         apart=settings.apart,
         evaluated=settings.evaluated,
@@ -43,24 +43,24 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     notes = [
         *corpus.notes,
         f"{len(data.training):,} tokens of {data.training.documents:,} documents to train on, "
-        f"{len(data.heldout):,} held out; a vocabulary of {tokenizer.size:,}",
+        f"{len(data.validation):,} held out; a vocabulary of {tokenizer.size:,}",
     ]
-    if settings.evaluated < len(data.heldout):
+    if settings.evaluated < len(data.validation):
         notes.append(
-            f"evaluations in training look at the first {settings.evaluated:,} of the {len(data.heldout):,} held-out "
+            f"training evaluates on the first {settings.evaluated:,} of the {len(data.validation):,} held-out "
             "tokens (data.evaluated); `regard evaluate` looks at all"
         )
     if given.start:
         if settings.vectors is not None:
             raise ConfigError(f"data.vectors={settings.vectors} and --from {given.start} are two beginnings; give one")
         return Prepared(LanguageModeling(data), config, notes, from_weights(given.model.model.state_dict()))
-    fitted = config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
+    fitted = config.fitted(vocab_size=tokenizer.size, special_ids=symbols_of(tokenizer))
     return Prepared(LanguageModeling(data), fitted, notes, starting(settings.vectors, tokenizer))
 
 
 def begun(given: Given) -> Any:
     """The config of the language model to begin from."""
-    if not isinstance(given.model, Writer):
+    if not isinstance(given.model, TextGenerator):
         raise ConfigError(f"--from {given.start} is a {given.model.kind}, wanted a language model")
     return given.model.model.config
 
@@ -79,12 +79,12 @@ def make_tokenizer(settings: TextDataConfig, corpus: TextCorpus, size: int) -> T
 
 
 def _tokenized(corpus: TextCorpus, part: str, tokenizer: TextTokenizer) -> TokenStream:
-    symbols = {"begin": tokenizer.begin, "ends": tokenizer.ends}
-    key = content_key(corpus.files, tokenizer.to_json().encode(), {"part": part, **symbols, **corpus.settings})
+    special_ids = {"begin": tokenizer.bos_id, "ends": tokenizer.ends}
+    key = content_key(corpus.files, tokenizer.to_json().encode(), {"part": part, **special_ids, **corpus.settings})
     pieces = getattr(corpus, part)
 
     def build(folder: Path) -> TokenStream:
-        begin, end = tokenizer.leading, tokenizer.end
-        return TokenStream.build(pieces(), tokenizer.encode_all, end, folder, size=tokenizer.size, begin=begin)
+        begin, end = tokenizer.leading, tokenizer.eos_id
+        return TokenStream.build(pieces(), tokenizer.encode_all, end, folder, size=tokenizer.size, bos_id=begin)
 
     return cached(key, build, TokenStream.open)

@@ -13,11 +13,19 @@ import torch
 from pydantic import SerializeAsAny
 from torch import nn
 
-from regard.checkpoint import SETTINGS, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, model_files
-from regard.config import Facts, override
+from regard.checkpoint import (
+    FORMAT,
+    SETTINGS,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    WEIGHTS,
+    model_files,
+    read_settings,
+)
+from regard.config import Config, override
 from regard.data.cache import changed_since, fingerprint
 from regard.errors import ConfigError, FolderError
-from regard.files import MANIFEST, encode_json, read_json, verify, write_file, write_files
+from regard.files import MANIFEST, encode_json, verify, write_file, write_files
 from regard.models import build, kind_of
 from regard.running import load
 from regard.runtime import seed_everything
@@ -36,17 +44,17 @@ MAY_CHANGE = {
     "training.patience",
     # How a step is computed, not what: recomputed it is the same to the last bits. So it is compiled, but that compiled
     # blocks draw their dropout by other random numbers.
-    "training.recompute",
-    "training.compiled",
+    "training.activation_checkpointing",
+    "training.compile",
 }
 
 
-class Run(Facts):
+class Run(Config):
     """The settings of one run; the command line changes them by their dotted names."""
 
-    model: SerializeAsAny[Facts]
-    task: SerializeAsAny[Facts]
-    data: SerializeAsAny[Facts]
+    model: SerializeAsAny[Config]
+    task: SerializeAsAny[Config]
+    data: SerializeAsAny[Config]
     training: TrainingConfig
 
 
@@ -69,7 +77,7 @@ class Prepared:
     """A task with its data, the model's config fitted to it, and what the user should know of it."""
 
     task: Any
-    model: Facts
+    model: Config
     notes: list[str]
     start: Callable[[nn.Module], str] | None = None  # how a new model's weights begin, if not by chance alone; says so
     facts: Mapping[str, Any] = field(default_factory=dict)  # what the model folder keeps of the task, beside its name
@@ -103,7 +111,7 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
             progress = folder.newest_progress() or Progress()
             yield Report(
                 progress.step,
-                heldout=progress.best_heldout or progress.heldout,
+                validation=progress.best_validation or progress.validation,
                 note=f"{path} is trained already, {progress.step:,} steps; for more, raise {_bound(run.training)}",
             )
             return
@@ -122,7 +130,7 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
 
         last = Report(0)
         for report in train(model, prepared.task, run.training, folder, files):
-            last = replace(report, heldout=report.heldout or last.heldout)
+            last = replace(report, validation=report.validation or last.validation)
             yield report
         if not last.stopped:
             command = _command(recipe, given, assignments, path)
@@ -144,7 +152,7 @@ def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
         for name in (TOKENIZER, TOKENIZER_CONFIG):
             (path / name).unlink(missing_ok=True)
     elif (path / SETTINGS).exists():
-        before = read_json(path / SETTINGS)
+        before = read_settings(path / SETTINGS)
         names = ("recipe", "data", "from")
         old = {name: before.get(name) for name in names} | _flat(before.get("settings", {}))
         new = {name: now[name] for name in names} | _flat(settings)
@@ -156,7 +164,7 @@ def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
             notes.append(f"begun on {before.get('threads')} threads, now {now['threads']}: the last bits will differ")
     if contents is None:
         contents = [fingerprint(one) for one in given.paths]
-    write_file(path / SETTINGS, encode_json({**now, "contents": contents, "settings": settings}))
+    write_file(path / SETTINGS, encode_json({"format": FORMAT, **now, "contents": contents, "settings": settings}))
     return notes
 
 
@@ -220,7 +228,7 @@ def _card(recipe: Recipe, run: Run, given: Given, command: str, model: nn.Module
     parameters = sum(p.numel() for p in model.parameters())
     data = ", ".join(path.name for path in given.paths) or recipe.without_data
     settings = run.model_copy(update={"model": model.config})  # as the data made it: the vocabulary, the symbols
-    scores = "\n".join(f"- {name}: {value:.4f}" for name, value in last.heldout.items())
+    scores = "\n".join(f"- {name}: {value:.4f}" for name, value in last.validation.items())
     return (
         f"# {recipe.name}\n\n"
         f"A {kind_of(model.config)} of {parameters:,} parameters ({WEIGHTS}), trained with regard on {data}.\n\n"  # type: ignore[arg-type]

@@ -8,18 +8,18 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from regard.config import Facts
+from regard.config import Config
 from regard.data.image_text import ImageTextData, PairingConfig, PicturesWithTexts
 from regard.data.masking import PieceTable
 from regard.data.picture_rows import PictureRows
 from regard.data.regions import Regions
 from regard.data.rows import RowData
 from regard.models.vilbert import (
-    ViLBERTAnswererConfig,
     ViLBERTConfig,
-    ViLBERTMatcherConfig,
-    ViLBERTPointerConfig,
-    ViLBERTPretrainingConfig,
+    ViLBERTForGroundingConfig,
+    ViLBERTForPreTrainingConfig,
+    ViLBERTForQuestionAnsweringConfig,
+    ViLBERTForRetrievalConfig,
 )
 from regard.recipes.fine_tuning import words_of
 from regard.recipes.run import Given, Prepared, Run
@@ -38,17 +38,17 @@ from regard.worlds.scenes import Scene
 SAMPLE = 1000  # scenes that a tokenizer is made of: their words are few and soon all seen
 
 
-class SceneDataConfig(Facts):
+class SceneDataConfig(Config):
     """How many scenes are drawn, and what is said of each."""
 
     scenes: int = Field(10_000, ge=2, description="scenes to learn from")
-    heldout: int = Field(500, ge=2, description="scenes to be measured on, with pairs of things that no other has")
+    validation: int = Field(500, ge=2, description="scenes to be measured on, with pairs of things that no other has")
     captions: int = Field(5, ge=1, le=9, description="true captions of each")
     near: int = Field(1, ge=0, le=20, description="false captions of each that miss the truth by a word")
     stated: int = Field(5, ge=0, le=10, description="true statements of each, and as many that miss it by a word")
 
 
-class QuestionDataConfig(Facts):
+class QuestionDataConfig(Config):
     """What is asked, and of how many scenes, where no folder of questions is given."""
 
     ask: Asking | Literal["captions"] = Field(
@@ -56,7 +56,7 @@ class QuestionDataConfig(Facts):
         description="what is learned: to answer, to tell true from false, to point, or to find by a caption",
     )
     scenes: int = Field(20_000, ge=1, description="scenes to learn from")
-    heldout: int = Field(500, ge=1, description="scenes to be measured on, with pairs of things that no other has")
+    validation: int = Field(500, ge=1, description="scenes to be measured on, with pairs of things that no other has")
     each: int = Field(6, ge=1, le=20, description="questions or statements of each scene; of phrases all")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad question of a folder: stop, or skip it")
 
@@ -65,25 +65,25 @@ def prepare_pairs(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     """Captions of scenes, with hidden words and regions and near misses."""
     settings: SceneDataConfig = run.data  # type: ignore[assignment]
     pairing: PairingConfig = run.task  # type: ignore[assignment]
-    config: ViLBERTPretrainingConfig = run.model  # type: ignore[assignment]
-    tokenizer = words_of(given, sample(), config.vocabulary, tokenizer_file)
+    config: ViLBERTForPreTrainingConfig = run.model  # type: ignore[assignment]
+    tokenizer = words_of(given, sample(), config.vocab_size, tokenizer_file)
     config = fitted(config, given, tokenizer)
     classes = 0 if config.seeing.cells else len(KINDS)
     config = config.model_copy(update={"seeing": config.seeing.model_copy(update={"classes": classes})})
     data = _paired(settings, pairing, config, tokenizer)
-    notes = [f"{settings.scenes:,} scenes to learn from, {settings.heldout:,} held out; {tokenizer.size:,} pieces"]
+    notes = [f"{settings.scenes:,} scenes to learn from, {settings.validation:,} held out; {tokenizer.size:,} pieces"]
     return Prepared(ImageText(data), config, notes, start_of(given, config) if given.start else None)
 
 
 def prepare_matching(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     """The same captions and near misses, all to be judged and nothing hidden: what retrieval needs."""
     settings: QuestionDataConfig = run.data  # type: ignore[assignment]
-    config = with_head(ViLBERTMatcherConfig, run.model)  # type: ignore[arg-type]
-    tokenizer = words_of(given, sample(), config.vocabulary, tokenizer_file)
+    config = with_head(ViLBERTForRetrievalConfig, run.model)  # type: ignore[arg-type]
+    tokenizer = words_of(given, sample(), config.vocab_size, tokenizer_file)
     config = fitted(config, given, tokenizer)
-    drawn = SceneDataConfig(scenes=settings.scenes, heldout=settings.heldout)
+    drawn = SceneDataConfig(scenes=settings.scenes, validation=settings.validation)
     data = _paired(drawn, PairingConfig(judged=1), config, tokenizer)
-    notes = [f"captions of {settings.scenes:,} scenes, {settings.heldout:,} held out"]
+    notes = [f"captions of {settings.scenes:,} scenes, {settings.validation:,} held out"]
     return Prepared(Matching(data), config, notes, start_of(given, config))
 
 
@@ -93,22 +93,22 @@ def prepare_questions(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     if settings.ask == "captions":
         return prepare_matching(run, given, tokenizer_file)
     config: ViLBERTConfig = run.model  # type: ignore[assignment]
-    tokenizer = words_of(given, sample(), config.vocabulary, tokenizer_file)
+    tokenizer = words_of(given, sample(), config.vocab_size, tokenizer_file)
     config = fitted(_for(settings.ask, config), given, tokenizer)
     training = asked_rows(scenes_of("training", settings.scenes), settings, config, tokenizer)
-    heldout = asked_rows(scenes_of("heldout", settings.heldout), settings, config, tokenizer)
+    validation = asked_rows(scenes_of("validation", settings.validation), settings, config, tokenizer)
     kind = Pointing if settings.ask == "phrases" else PictureQuestions
-    task = kind(RowData(training, heldout), heldout.kinds)
-    notes = [f"{len(training):,} {settings.ask} of {settings.scenes:,} scenes, {len(heldout):,} held out"]
+    task = kind(RowData(training, validation), validation.kinds)
+    notes = [f"{len(training):,} {settings.ask} of {settings.scenes:,} scenes, {len(validation):,} held out"]
     return Prepared(task, config, notes, start_of(given, config))
 
 
 def _for(ask: str, config: ViLBERTConfig) -> ViLBERTConfig:
     """The config with the head that answers what is asked."""
     if ask == "phrases":
-        return with_head(ViLBERTPointerConfig, config)
+        return with_head(ViLBERTForGroundingConfig, config)
     labels = ANSWERS if ask == "questions" else TRUTHS
-    return with_head(ViLBERTAnswererConfig, config).model_copy(update={"labels": labels})
+    return with_head(ViLBERTForQuestionAnsweringConfig, config).model_copy(update={"labels": labels})
 
 
 def sample() -> Iterator[str]:
@@ -130,7 +130,7 @@ def asked_rows(
     return PictureRows(
         encoded,
         np.array([ask.target for _, ask in every], np.int64),
-        tokenizer.padding,
+        tokenizer.pad_id,
         pictures=[picture for picture, _ in every],
         regions=regions_of_scenes(scenes, config.seeing),
         kinds=[ask.kind for _, ask in every],
@@ -141,8 +141,8 @@ def _paired(
     settings: SceneDataConfig, pairing: PairingConfig, config: ViLBERTConfig, tokenizer: WordPieces
 ) -> ImageTextData:
     training = _pictures(scenes_of("training", settings.scenes), settings, config, tokenizer)
-    heldout = _pictures(scenes_of("heldout", settings.heldout), settings, config, tokenizer)
-    return ImageTextData(training, heldout, PieceTable.of(tokenizer), pairing, config.context)
+    validation = _pictures(scenes_of("validation", settings.validation), settings, config, tokenizer)
+    return ImageTextData(training, validation, PieceTable.of(tokenizer), pairing, config.context)
 
 
 def _pictures(

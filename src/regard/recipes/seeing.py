@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.huggingface.bert import symbols_of
-from regard.models.symbols import ReaderSymbols
+from regard.models.special_ids import EncoderIds
 from regard.models.vilbert import SeeingConfig, StreamConfig, ViLBERTConfig
 from regard.recipes.run import Given
 from regard.recipes.starting import start_weights
@@ -15,15 +15,15 @@ from regard.text.word_pieces import WordPieces
 
 Head = TypeVar("Head", bound=ViLBERTConfig)
 SMALL: dict[str, Any] = {
-    "vocabulary": 512,
+    "vocab_size": 512,
     "context": 64,
     "text": StreamConfig(width=128, heads=4, layers=1, feed_forward=256),
     "regions": StreamConfig(width=128, heads=4, layers=1, feed_forward=256),
-    "meetings": 3,
+    "co_attention_layers": 3,
     "joint": 128,
-    "seeing": SeeingConfig(patch=16, hidden=256),
+    "seeing": SeeingConfig(patch=16, inner=256),
     "dropout": 0.0,
-    "symbols": ReaderSymbols(begin=2, end=3, mask=4),
+    "special_ids": EncoderIds(bos_id=2, eos_id=3, mask_id=4),
 }
 
 
@@ -46,7 +46,7 @@ def fitted(config: Head, given: Given, tokenizer: WordPieces) -> Head:
     """The config for these words, where they are new."""
     if given.start:
         return config
-    return config.fitted(vocabulary=tokenizer.size, symbols=symbols_of(tokenizer))
+    return config.fitted(vocab_size=tokenizer.size, special_ids=symbols_of(tokenizer))
 
 
 def start_of(given: Given, config: ViLBERTConfig) -> Callable[[nn.Module], str]:

@@ -27,7 +27,7 @@ def settings(given: Given) -> Run:
         data=TextDataConfig(tokenizer="characters"),
         training=TrainingConfig(
             steps=2000,
-            batch_tokens=12 * 64,
+            max_tokens=12 * 64,
             optimizer="muon",
             learning_rate=1e-2,
             warmup=50,

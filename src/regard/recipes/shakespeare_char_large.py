@@ -21,7 +21,7 @@ def settings(given: Given) -> Run:
         data=TextDataConfig(tokenizer="characters"),
         training=TrainingConfig(
             steps=500,
-            batch_tokens=16 * 256,
+            max_tokens=16 * 256,
             optimizer="muon",
             learning_rate=6e-3,
             warmup=50,

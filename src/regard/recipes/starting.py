@@ -72,7 +72,7 @@ def starting(path: Path | None, tokenizer: Any) -> Callable[[nn.Module], str] | 
 def start_words(model: Any, names: Sequence[str | None], path: Path) -> str:
     """Begin a model's table with the vectors of a file, as far as they have the same words; says how far."""
     wanted = {form for name in names if name is not None for form in (name, name.lower())}
-    filled = start_table(model.words_table, names, read_vectors(path, only=wanted))
+    filled = start_table(model.input_embeddings, names, read_vectors(path, only=wanted))
     if not filled:
         raise ConfigError(f"data.vectors={path} has a vector for none of the {len(wanted):,} words of this model")
     return f"{filled:,} of {len(names):,} rows of the table begin with the vectors of {path.name}"

@@ -7,7 +7,7 @@ from regard.data.batches import IGNORED
 from regard.data.conll import Tagged
 from regard.data.rows import RowData, Rows
 from regard.data.tagged_corpus import TaggedDataConfig, read_tagged_corpus
-from regard.models.bert import BertTaggerConfig
+from regard.models.bert import BertForTokenClassificationConfig
 from regard.recipes.fine_tuning import fitted, start_of, words_of
 from regard.recipes.run import Given, Prepared, Run
 from regard.tasks.tagging import Tagging
@@ -18,17 +18,17 @@ from regard.text.word_rows import first_pieces, rows_of_words
 def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     """The tagging task on the user's files."""
     settings: TaggedDataConfig = run.data  # type: ignore[assignment]
-    config: BertTaggerConfig = run.model  # type: ignore[assignment]
+    config: BertForTokenClassificationConfig = run.model  # type: ignore[assignment]
     corpus = read_tagged_corpus(given.paths, settings)
     texts = (" ".join(sentence.words) for sentence in corpus.training)
-    tokenizer = words_of(given, texts, config.vocabulary, tokenizer_file)
+    tokenizer = words_of(given, texts, config.vocab_size, tokenizer_file)
     config = fitted(config, given, tokenizer).model_copy(update={"labels": corpus.labels})
     training, _ = rows_of(corpus.training, corpus.labels, tokenizer, config.context)
-    heldout, sentences = rows_of(corpus.heldout, corpus.labels, tokenizer, config.context)
-    task = Tagging(RowData(training, heldout), corpus.labels, sentences)
+    validation, sentences = rows_of(corpus.validation, corpus.labels, tokenizer, config.context)
+    task = Tagging(RowData(training, validation), corpus.labels, sentences)
     notes = [
         *corpus.notes,
-        f"{len(corpus.training):,} sentences to train on, {len(corpus.heldout):,} held out; "
+        f"{len(corpus.training):,} sentences to train on, {len(corpus.validation):,} held out; "
         f"{len(corpus.labels)} tags ({', '.join(corpus.labels[:10])})",
     ]
     return Prepared(task, config, notes, start_of(given, config))
@@ -50,4 +50,4 @@ def rows_of(
                 encoded.append(row)
                 targets.append(wanted)
                 owners.append(number)
-    return Rows(encoded, targets, tokenizer.padding), owners
+    return Rows(encoded, targets, tokenizer.pad_id), owners

@@ -9,7 +9,7 @@ entities. Without --from it begins from nothing, with a small encoder and a voca
 """
 
 from regard.data.tagged_corpus import TaggedDataConfig
-from regard.models.bert import BertTaggerConfig
+from regard.models.bert import BertForTokenClassificationConfig
 from regard.recipes.fine_tuning import encoder_with, training
 from regard.recipes.run import Given, Recipe, Run
 from regard.recipes.tagged_text import prepare
@@ -18,7 +18,7 @@ from regard.tasks.tagging import TaggingConfig
 
 def settings(given: Given) -> Run:
     return Run(
-        model=encoder_with(BertTaggerConfig, given),
+        model=encoder_with(BertForTokenClassificationConfig, given),
         task=TaggingConfig(),
         data=TaggedDataConfig(),
         training=training(given),

@@ -33,7 +33,7 @@ def on_world() -> Run:
     """The demo's run."""
     return Run(
         model=TransformerConfig(
-            vocabulary=3000,
+            vocab_size=3000,
             width=128,
             heads=8,
             layers=3,
@@ -41,14 +41,14 @@ def on_world() -> Run:
             feed_forward=256,
             dropout=0.0,
             norm="pre",
-            quiet_start=True,
+            zero_init_residual=True,
         ),
         task=TranslationConfig(label_smoothing=0.0),
         # Whole words: cut ones are learned sooner, but put together wrongly in combinations never seen.
-        data=DataConfig(sentences=150_000, heldout=1000, whole_words=2650),
+        data=DataConfig(sentences=150_000, validation=1000, whole_words=2650),
         training=TrainingConfig(
             steps=1400,
-            batch_tokens=3072,
+            max_tokens=3072,
             optimizer="muon",
             learning_rate=8e-3,
             warmup=50,
@@ -63,21 +63,21 @@ def on_pairs() -> Run:
     """A corpus of about a hundred thousand pairs on a laptop."""
     return Run(
         model=TransformerConfig(
-            vocabulary=8000,
+            vocab_size=8000,
             width=256,
             heads=4,
             layers=3,
             feed_forward=1024,
             dropout=0.1,
             positions="halves",
-            quiet_start=True,
+            zero_init_residual=True,
         ),
         task=TranslationConfig(label_smoothing=0.1),
         data=DataConfig(),
         training=TrainingConfig(
             steps=6000,
             minutes=30,  # the schedule follows the clock: a longer run is training.minutes=120
-            batch_tokens=4096,
+            max_tokens=4096,
             optimizer="muon",
             learning_rate=4e-3,
             warmup=100,

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from regard.data.image_text import PairingConfig
 from regard.data.masking import MaskingConfig
-from regard.models.vilbert import SeeingConfig, ViLBERTPretrainingConfig
+from regard.models.vilbert import SeeingConfig, ViLBERTForPreTrainingConfig
 from regard.recipes.picture_text import PictureDataConfig, prepare_pictures
 from regard.recipes.run import Given, Prepared, Recipe, Run
 from regard.recipes.scene_text import SceneDataConfig, prepare_pairs
@@ -37,18 +37,18 @@ SCENES = MaskingConfig(share=0.25, masked=0.7, replaced=0.2, kept=0.1)
 
 
 def settings(given: Given) -> Run:
-    config = encoder_with(ViLBERTPretrainingConfig, given)
+    config = encoder_with(ViLBERTForPreTrainingConfig, given)
     fresh = given.start is None
     if given.paths and fresh:
-        config = config.model_copy(update={"vocabulary": 8192, "seeing": SeeingConfig(patch=16, cells=4, hidden=256)})
+        config = config.model_copy(update={"vocab_size": 8192, "seeing": SeeingConfig(patch=16, cells=4, inner=256)})
     return Run(
         model=config,
         task=PairingConfig() if given.paths else PairingConfig(masking=SCENES, regions=0.5, kept=0.7),
         data=PictureDataConfig() if given.paths else SceneDataConfig(),
         training=TrainingConfig(
             steps=1500,
-            batch_tokens=1024,
-            accumulate=4,  # of a batch all texts are of one length, and so of one form: a step takes several
+            max_tokens=1024,
+            gradient_accumulation=4,  # of a batch all texts are of one length, and so of one form: a step takes several
             optimizer="muon" if fresh else "adamw",
             learning_rate=4e-3 if fresh else 1e-4,
             warmup=100,

@@ -16,14 +16,14 @@ Measured, seed 1, of one core:
 - easy_vqa/data, from nothing: 1,500 steps (115,064 questions at 255 a second, 8 minutes) answer 98.6 % of the 9,673
   test questions: 97.6 % of "what", 99.0 % of yes and no.
 - retrieval, three seeds, 300 steps over 2,000 scenes (data.ask=captions data.scenes=2000 training.steps=300
-  training.accumulate=2 --seeds 3): the right one of 100 held-out scenes is found for its caption in 78.0 ± 1.0 % of
-  cases from that one pretrained model, in 10.3 ± 2.9 % from nothing; the right caption in 78.0 ± 6.2 %, and 10.7 ±
+  training.gradient_accumulation=2 --seeds 3): the right of 100 held-out scenes is found for its caption in 78.0 ± 1.0 %
+  of cases from that one pretrained model, in 10.3 ± 2.9 % from nothing; the right caption in 78.0 ± 6.2 %, and 10.7 ±
   2.9 %.
 """
 
 from pathlib import Path
 
-from regard.models.vilbert import SeeingConfig, ViLBERTAnswererConfig
+from regard.models.vilbert import SeeingConfig, ViLBERTForQuestionAnsweringConfig
 from regard.recipes.asked_pictures import prepare_folder
 from regard.recipes.run import Given, Prepared, Recipe, Run
 from regard.recipes.scene_text import QuestionDataConfig, prepare_questions
@@ -33,18 +33,20 @@ from regard.training.loop import TrainingConfig
 
 
 def settings(given: Given) -> Run:
-    config = encoder_with(ViLBERTAnswererConfig, given)
+    config = encoder_with(ViLBERTForQuestionAnsweringConfig, given)
     fresh = given.start is None
     if given.paths and fresh:
-        config = config.model_copy(update={"seeing": SeeingConfig(patch=16, cells=4, hidden=256)})
+        config = config.model_copy(update={"seeing": SeeingConfig(patch=16, cells=4, inner=256)})
     return Run(
         model=config,
         task=PictureQuestionsConfig(),
         data=QuestionDataConfig(),
         training=TrainingConfig(
             steps=1500 if given.paths else 2000,
-            batch_tokens=1024,
-            accumulate=2 if given.paths else 4,  # of a batch all questions are of one length, and so of one kind
+            max_tokens=1024,
+            gradient_accumulation=2
+            if given.paths
+            else 4,  # of a batch all questions are of one length, and so of one kind
             optimizer="muon",
             learning_rate=1e-3,
             warmup=100,

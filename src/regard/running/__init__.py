@@ -10,27 +10,27 @@ from regard.huggingface.hub import find
 from regard.layers.quantized import quantize
 from regard.running.captioner import Captioner
 from regard.running.classifier import Classifier
-from regard.running.encoder import Encoder
-from regard.running.filler import Filler
-from regard.running.image_text import Answerer, Matcher, Pointer
+from regard.running.encoder import Embedder
+from regard.running.filler import FillMask
+from regard.running.image_text import ImageTextMatcher, Pointer, VisualQuestionAnswering
 from regard.running.tagger import Tagger
 from regard.running.translator import Translator
-from regard.running.writer import Writer
+from regard.running.writer import TextGenerator
 
 logger = logging.getLogger(__name__)
 
 # The name of a task -> what runs a model trained on it.
 RUNNERS: dict[str, Any] = {
     "translation": Translator,
-    "language": Writer,
-    "encoding": Encoder,
-    "masked": Filler,
+    "language": TextGenerator,
+    "encoding": Embedder,
+    "masked": FillMask,
     "classification": Classifier,
     "tagging": Tagger,
     "captioning": Captioner,
-    "image-text": Matcher,
-    "matching": Matcher,
-    "picture-questions": Answerer,
+    "image-text": ImageTextMatcher,
+    "matching": ImageTextMatcher,
+    "picture-questions": VisualQuestionAnswering,
     "pointing": Pointer,
 }
 PRECISIONS = ("float32", "int8")
@@ -39,9 +39,9 @@ PRECISIONS = ("float32", "int8")
 def load(folder: str | Path, *, precision: str = "float32") -> Any:
     """Verify and load a model: our folder, Hugging Face's as it is, a .gguf file, or a name on the Hugging Face hub.
 
-    What comes out depends on what the model does: a `Translator`, a `Writer`, a `Filler`, a `Classifier`, a `Tagger` or
-    an `Encoder`; of pictures a `Captioner`, a `Matcher`, an `Answerer` or a `Pointer`. With precision "int8" its linear
-    layers are rounded to 8 bits: several times faster on a CPU, a little less exact.
+    Returns the pipeline of the model's task: `Translator`, `TextGenerator`, `FillMask`, `Classifier`, `Tagger`,
+    `Embedder`, `Captioner`, `ImageTextMatcher`, `VisualQuestionAnswering` or `Pointer`. With precision "int8" the
+    weights of the linear layers are quantized to 8 bits: several times faster on a CPU, slightly less exact.
     """
     if precision not in PRECISIONS:
         raise ConfigError(f"precision is {precision!r}, wanted {' or '.join(PRECISIONS)}")

@@ -66,9 +66,9 @@ def test_pictures(captioner: Captioner, folder: Path, paths: Sequence[Path]) -> 
     run = held_out_of(folder, "the folder of the pictures and the captions' file")
     settings = CaptionDataConfig.model_validate(run.settings["data"])
     if run.data:
-        _, heldout = captioned_split(run.data, settings, bad)
-        return Tested(_read(captioner, heldout, bad), bad)
-    return Tested(_drawn(captioner.model.config.side, settings.heldout), bad)
+        _, validation = captioned_split(run.data, settings, bad)
+        return Tested(_read(captioner, validation, bad), bad)
+    return Tested(_drawn(captioner.model.config.side, settings.validation), bad)
 
 
 def _read(captioner: Captioner, captioned: Sequence[Captioned], bad: BadLines) -> Iterator[Item]:
@@ -82,7 +82,7 @@ def _read(captioner: Captioner, captioned: Sequence[Captioned], bad: BadLines) -
 
 
 def _drawn(side: int, count: int) -> Iterator[Item]:
-    scenes = Scenes(WORLD, "heldout", side)
+    scenes = Scenes(WORLD, "validation", side)
     for number in range(count):
         scene = scenes[number]
         yield Item(scene.pixels(), [" ".join(caption(scene).words)], scene)
@@ -119,7 +119,7 @@ def _true(captioner: Captioner, items: Sequence[Item], mass: Mass) -> tuple[floa
     """The summed surprise at each picture's first caption and its tokens; `mass` gets where the model looked."""
     names = captioner.tokenizer
     ids = names.encode_all([item.references[0] for item in items])
-    closing = Closing(names.begin, names.end, names.padding)
+    closing = Closing(names.bos_id, names.eos_id, names.pad_id)
     batch = closing.batch(np.stack([item.pixels for item in items]), ids, [item.references for item in items])
     surprise = captioner.task.loss(captioner.model, batch).item()
     if items[0].scene is not None:

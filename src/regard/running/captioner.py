@@ -52,9 +52,9 @@ class Captioner:
     @classmethod
     def open(cls, folder: ModelFolder) -> "Captioner":
         tokenizer = Tokenizer.load(folder.tokenizer)
-        vocabulary: int = folder.model.config.vocabulary  # type: ignore[union-attr, assignment]
-        if tokenizer.size > vocabulary:
-            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocabulary}: not a pair")
+        vocab_size: int = folder.model.config.vocab_size  # type: ignore[union-attr, assignment]
+        if tokenizer.size > vocab_size:
+            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocab_size}: not a pair")
         return cls(folder.kind, folder.model, tokenizer)
 
     def run(self, picture: Picture, strategy: Strategy | None = None) -> Caption:
@@ -101,7 +101,7 @@ class Captioner:
     def look(self, pixels: np.ndarray, tokens: Sequence[int]) -> np.ndarray:
         """Where the model looks, (words, grid, grid), when it writes these tokens; the mean of its heads."""
         device, config = next(self.model.parameters()).device, self.model.config
-        target = torch.tensor([[config.symbols.begin, *tokens[:-1]]], device=device)
+        target = torch.tensor([[config.special_ids.bos_id, *tokens[:-1]]], device=device)
         weights = looks_of(self.model, self.task.read(pixels[None]).to(device), target).mean((0, 2))[0].cpu().numpy()
         words = by_words(weights, range(config.cells), self.tokenizer.words(tokens))
         return words.reshape(-1, config.grid, config.grid)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from regard.checkpoint import CONFIG, ModelFolder
 from regard.errors import FolderError, InputError
 from regard.huggingface.folder import Pooling
-from regard.running.encoder import Encoder
+from regard.running.encoder import Embedder
 from regard.running.reading import said_of
 from regard.text.word_pieces import Encoded, WordPieces
 
@@ -18,7 +18,7 @@ SHORTEST = 3  # the symbols of a pair
 
 
 @dataclass(frozen=True)
-class Judged:
+class Classification:
     """What is thought of a text or a pair: a class, or a score."""
 
     text: str
@@ -28,7 +28,7 @@ class Judged:
     probabilities: dict[str, float]  # of all classes, the likeliest first
 
 
-class Classifier(Encoder):
+class Classifier(Embedder):
     """`run("a fine film").label`; `.labels` are its classes, none where it gives a score.
 
     `pairs` and `longest` are as it was trained: whether on pairs of texts (None: nobody knows), and on how many pieces.
@@ -50,7 +50,7 @@ class Classifier(Encoder):
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "Classifier":
-        plain = Encoder.open(folder)
+        plain = Embedder.open(folder)
         pairs, longest = folder.task.get("pairs"), folder.task.get("longest")
         if not isinstance(pairs, bool | None):
             raise FolderError(f"{folder.folder / CONFIG}: task.pairs is {pairs!r}, wanted true or false")
@@ -67,12 +67,12 @@ class Classifier(Encoder):
     def labels(self) -> tuple[str, ...]:
         return tuple(self.model.config.labels)
 
-    def run(self, text: str, second: str | None = None, **options: Any) -> Judged:  # type: ignore[override]
+    def run(self, text: str, second: str | None = None, **options: Any) -> Classification:  # type: ignore[override]
         return self.run_all([text], None if second is None else [second], **options)[0]
 
     def run_all(  # type: ignore[override]
         self, texts: Sequence[str], seconds: Sequence[str] | None = None, *, truncate: bool = True
-    ) -> list[Judged]:
+    ) -> list[Classification]:
         """Judge many; each gets what it would get alone. What is too long loses its end, or without `truncate` is an
         error."""
         logits = self.logits(texts, seconds, truncate=truncate)
@@ -97,7 +97,7 @@ class Classifier(Encoder):
         """Texts or pairs as the model reads them; InputError for what it was not trained on."""
         if isinstance(texts, str) or isinstance(seconds, str):
             raise InputError("got one text, wanted a list of texts: run_all([text])")
-        if seconds is not None and (self.pairs is False or self.model.config.sentences < 2):
+        if seconds is not None and (self.pairs is False or self.model.config.num_segments < 2):
             raise InputError("got pairs, but this model reads one text at a time; leave the second text out")
         if seconds is None and self.pairs and texts:
             raise InputError(
@@ -106,10 +106,10 @@ class Classifier(Encoder):
             )
         return self.tokenizer.encode_all(texts, seconds, longest=self.longest)
 
-    def _judged(self, text: str, second: str | None, logits: Tensor) -> Judged:
+    def _judged(self, text: str, second: str | None, logits: Tensor) -> Classification:
         if not self.labels:
-            return Judged(text, second, None, logits.item(), {})
+            return Classification(text, second, None, logits.item(), {})
         likely = dict(zip(self.labels, logits.softmax(-1).tolist(), strict=True))
         likely = dict(sorted(likely.items(), key=lambda one: -one[1]))
         label, score = next(iter(likely.items()))
-        return Judged(text, second, label, score, likely)
+        return Classification(text, second, label, score, likely)

@@ -46,11 +46,11 @@ def batches_of_texts(lengths: Sequence[int], tokens: int = TOKENS, cores: int = 
     """
     count = min(len(lengths), math.ceil(sum(lengths) / tokens / cores) * cores)
     batches: list[list[int]] = [[] for _ in range(count)]
-    words = [(0, number) for number in range(count)]  # a heap
+    hidden = [(0, number) for number in range(count)]  # a heap
     for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
-        size, number = words[0]
+        size, number = hidden[0]
         batches[number].append(row)
-        heapq.heapreplace(words, (size + lengths[row], number))
+        heapq.heapreplace(hidden, (size + lengths[row], number))
     return batches
 
 
@@ -65,27 +65,27 @@ def embed_rows(model: Any, rows: Sequence[Sequence[int]], pooling: Pooling) -> T
 
     `model` is any kind of BERT: what is pooled are the words its encoder leaves.
     """
-    padding, width = model.config.symbols.padding, model.config.width
+    padding, width = model.config.special_ids.pad_id, model.config.width
     device = next(model.parameters()).device
     found = torch.empty(len(rows), width)
 
     def embed_padded(batch: list[int]) -> None:
         with torch.inference_mode():
             ids = side_by_side([rows[row] for row in batch], padding).to(device)
-            found[batch] = pooled(model.read(ids).words, ids != padding, pooling).float().cpu()
+            found[batch] = pooled(model.read(ids).hidden, ids != padding, pooling).float().cpu()
 
     def embed_unpadded(batch: list[int]) -> None:
         with torch.inference_mode():
             texts = [rows[row] for row in batch]
-            words = model.encoder.read_texts(texts).split([len(text) for text in texts])
-            found[batch] = torch.cat([pooled(one[None], real_in(one), pooling) for one in words])
+            hidden = model.encoder.encode_varlen(texts).split([len(text) for text in texts])
+            found[batch] = torch.cat([pooled(one[None], real_in(one), pooling) for one in hidden])
 
-    def real_in(words: Tensor) -> Tensor:
-        return torch.ones(1, len(words), dtype=torch.bool)
+    def real_in(hidden: Tensor) -> Tensor:
+        return torch.ones(1, len(hidden), dtype=torch.bool)
 
     lengths = [len(row) for row in rows]
     with torch.inference_mode():
-        unpadded = model.encoder.reads_texts
+        unpadded = model.encoder.supports_varlen
     cores = torch.get_num_threads()
     batches = batches_of_texts(lengths, cores=cores) if unpadded else list(batches_by_length(lengths))
     embed = embed_unpadded if unpadded else embed_padded
@@ -109,13 +109,13 @@ def a_core_each() -> Iterator[ThreadPoolExecutor]:
         torch.set_num_threads(threads)
 
 
-def pooled(words: Tensor, real: Tensor, pooling: Pooling) -> Tensor:
+def pooled(hidden: Tensor, real: Tensor, pooling: Pooling) -> Tensor:
     """(B, D) of words (B, T, D), of which only the `real` (B, T) count."""
     if pooling.how == "first":
-        found = words[:, 0]
+        found = hidden[:, 0]
     elif pooling.how == "max":
-        found = words.masked_fill(~real[..., None], -torch.inf).amax(1)
+        found = hidden.masked_fill(~real[..., None], -torch.inf).amax(1)
     else:
         shares = real / real.sum(1, keepdim=True)  # (B, T)
-        found = (shares[:, None] @ words)[:, 0]
+        found = (shares[:, None] @ hidden)[:, 0]
     return F.normalize(found, dim=-1) if pooling.normalized else found

@@ -31,7 +31,7 @@ def check_several(texts: Sequence[str]) -> None:
         raise InputError(f"text {wrong} is {texts[wrong - 1]!r:.40}, wanted a string")
 
 
-class Encoder:
+class Embedder:
     """`embed(["a text", "another"])` gives vectors (N, D); `.model` is the nn.Module, `.tokenizer` its words.
 
     Any kind of BERT will do. `pooling` is how a text becomes a vector where the caller says nothing; `cut` counts the
@@ -46,15 +46,15 @@ class Encoder:
         self.cut = 0
 
     @classmethod
-    def open(cls, folder: ModelFolder) -> "Encoder":
+    def open(cls, folder: ModelFolder) -> "Embedder":
         tokenizer = WordPieces.kept(folder.folder)
-        vocabulary: int = folder.model.config.vocabulary  # type: ignore[union-attr, assignment]
-        if tokenizer.size > vocabulary:
-            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocabulary}: not a pair")
+        vocab_size: int = folder.model.config.vocab_size  # type: ignore[union-attr, assignment]
+        if tokenizer.size > vocab_size:
+            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocab_size}: not a pair")
         return cls(folder.kind, folder.model, tokenizer)
 
     @classmethod
-    def adopt(cls, found: Loaded) -> "Encoder":
+    def adopt(cls, found: Loaded) -> "Embedder":
         """A model of a Hugging Face folder, which may say itself how it pools."""
         return cls(found.kind, found.model, found.tokenizer, found.pooling)
 
@@ -87,7 +87,7 @@ class Encoder:
                 "shorten it, or let its end be cut"
             )
         self.cut += len(long)
-        return [[self.tokenizer.begin, *each[:room], self.tokenizer.end] for each in pieces]
+        return [[self.tokenizer.bos_id, *each[:room], self.tokenizer.eos_id] for each in pieces]
 
     def run(self, text: str, **options: Any) -> Embedded:
         """The vector of one text; the options are those of `embed`."""

@@ -8,7 +8,7 @@ from regard.errors import ConfigError
 from regard.files import write_folder
 from regard.generation import Beam
 from regard.running import load
-from regard.running.encoder import Encoder
+from regard.running.encoder import Embedder
 from regard.running.translator import Translator
 
 FORMATS = ("huggingface",)
@@ -28,7 +28,7 @@ def export_folder(folder: Path, output: Path, to: str) -> list[str]:
 
 def _settings(model: Any) -> dict[str, Any]:
     """What a folder says beside its weights: how a translator searches, how an encoder pools."""
-    if isinstance(model, Encoder):  # with a head it is there for something else
+    if isinstance(model, Embedder):  # with a head it is there for something else
         return {"pooling": model.pooling} if model.kind == "bert" else {}
     if not isinstance(model, Translator):
         return {}

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from regard.errors import InputError
-from regard.running.encoder import Encoder, check_several
+from regard.running.encoder import Embedder, check_several
 from regard.running.reading import said_of
 from regard.text.word_pieces import Encoded
 
@@ -23,7 +23,7 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Filled:
+class FilledMask:
     """What may have stood at each hidden place of a text, the likeliest first; each judged with the others hidden."""
 
     source: str
@@ -32,38 +32,38 @@ class Filled:
     second: str | None = None  # of a pair, the other text, filled in too; its places come last
 
 
-class Filler(Encoder):
+class FillMask(Embedder):
     """`run("the cat [MASK] on the mat").text`; `follows(first, second)` is how likely one text follows another."""
 
-    def run(self, text: str, **options: Any) -> Filled:  # type: ignore[override]
+    def run(self, text: str, **options: Any) -> FilledMask:  # type: ignore[override]
         return self.run_all([text], **options)[0]
 
-    def run_all(self, texts: Sequence[str], **options: Any) -> list[Filled]:  # type: ignore[override]
+    def run_all(self, texts: Sequence[str], **options: Any) -> list[FilledMask]:  # type: ignore[override]
         return self.fill(texts, **options)
 
-    def fill(self, texts: Sequence[str], count: int = GUESSES, *, second: str | None = None) -> list[Filled]:
+    def fill(self, texts: Sequence[str], count: int = GUESSES, *, second: str | None = None) -> list[FilledMask]:
         """Guesses for every mask of each text; with a second text behind it, of both."""
         check_several(texts)
-        mask = self.tokenizer.mask
+        mask = self.tokenizer.mask_id
         if mask is None:
             raise InputError("this model's vocabulary has no symbol for a hidden word")
         name = self.tokenizer.token(mask) or ""
         rows = [self._read(text, second, number, name) for number, text in enumerate(texts, 1)]
         with torch.inference_mode():
-            logits = said_of(self.model, rows, lambda ids, segments: self.model.read(ids, segments).words)
+            logits = said_of(self.model, rows, lambda ids, segment_ids: self.model.read(ids, segment_ids).hidden)
             found = []
-            for text, row, words in zip(texts, rows, logits, strict=True):
+            for text, row, hidden in zip(texts, rows, logits, strict=True):
                 places = [place for place, piece in enumerate(row.ids) if piece == mask]
-                likely = self.model.word_logits(words[places])[:, : self.tokenizer.size].float()
-                likely[:, list(self.tokenizer.symbols)] = -torch.inf
-                top = likely.softmax(-1).topk(min(count, self.tokenizer.size - len(self.tokenizer.symbols)))
+                likely = self.model.word_logits(hidden[places])[:, : self.tokenizer.size].float()
+                likely[:, list(self.tokenizer.special_ids)] = -torch.inf
+                top = likely.softmax(-1).topk(min(count, self.tokenizer.size - len(self.tokenizer.special_ids)))
                 guesses = [
                     [Guess(self.tokenizer.token(piece) or "", value) for piece, value in zip(*one, strict=True)]
                     for one in zip(top.indices.tolist(), top.values.tolist(), strict=True)
                 ]
                 first = _filled(text, name, guesses)
                 other = None if second is None else _filled(second, name, guesses[text.count(name) :])
-                found.append(Filled(text, guesses, first, other))
+                found.append(FilledMask(text, guesses, first, other))
         return found
 
     def follows(self, first: str, second: str) -> float:
@@ -73,15 +73,15 @@ class Filler(Encoder):
         row = self.tokenizer.encode(first, second, longest=self.longest, open=True)
         self.cut += bool(row.cut)
         with torch.inference_mode():
-            read = self.model.read(torch.tensor([row.ids]), torch.tensor([row.segments]))
+            read = self.model.read(torch.tensor([row.ids]), torch.tensor([row.segment_ids]))
             return float(self.model.next_logits(read.whole).softmax(-1)[0, 0])
 
     def _read(self, text: str, second: str | None, number: int, name: str) -> Encoded:
         row = self.tokenizer.encode(text, second, longest=self.longest, open=True)
-        hidden = text.count(name) + (second or "").count(name)
-        if not hidden:
+        masked = text.count(name) + (second or "").count(name)
+        if not masked:
             raise InputError(f"text {number} hides no word: {text[:60]!r}; write {name} where one is to be filled in")
-        if row.ids.count(self.tokenizer.mask or 0) != hidden:
+        if row.ids.count(self.tokenizer.mask_id or 0) != masked:
             raise InputError(f"text {number} has more than {self.longest} pieces, and a {name} beyond; shorten it")
         self.cut += row.cut > 0
         return row

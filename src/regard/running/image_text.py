@@ -65,7 +65,7 @@ class Pointed:
     probabilities: list[float]  # of all regions
 
 
-class BesidePictures:
+class VisionLanguagePipeline:
     """What all of them share: `.model` is the nn.Module, `.tokenizer` its words; `cut` counts texts too long for it."""
 
     def __init__(self, kind: str, model: nn.Module, tokenizer: WordPieces) -> None:
@@ -75,13 +75,13 @@ class BesidePictures:
         self.cut = 0
 
     @classmethod
-    def open(cls, folder: ModelFolder) -> "BesidePictures":
+    def open(cls, folder: ModelFolder) -> "VisionLanguagePipeline":
         tokenizer = WordPieces.kept(folder.folder)
         config = folder.model.config
         if not isinstance(config, ViLBERTConfig):
             raise FolderError(f"{folder.folder}: a {folder.kind} does not read beside pictures; wanted a ViLBERT")
-        if tokenizer.size > config.vocabulary:
-            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {config.vocabulary}: no pair")
+        if tokenizer.size > config.vocab_size:
+            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {config.vocab_size}: no pair")
         return cls(folder.kind, folder.model, tokenizer)
 
     def see(self, picture: Picture, boxes: Boxes | None = None) -> PictureRegions:
@@ -134,15 +134,15 @@ class BesidePictures:
         found: dict[int, Tensor] = {}
         for start in range(0, len(order), PAIRS):
             some = order[start : start + PAIRS]
-            ids = padded([rows[i].ids for i in some], self.model.config.symbols.padding)
-            segments = padded([rows[i].segments for i in some], 0)
+            ids = padded([rows[i].ids for i in some], self.model.config.special_ids.pad_id)
+            segment_ids = padded([rows[i].segment_ids for i in some], 0)
             shown = side_by_side([pictures[i] for i in some])
-            answers = (say or self.model)(ids, segments, shown.features, shown.boxes)
+            answers = (say or self.model)(ids, segment_ids, shown.features, shown.boxes)
             found |= dict(zip(some, answers, strict=True))
         return [found[i] for i in range(len(rows))]
 
 
-class Matcher(BesidePictures):
+class ImageTextMatcher(VisionLanguagePipeline):
     """`rank_pictures(text, pictures)` and `rank_texts(picture, texts)` put the best first; `match` judges one pair."""
 
     def scores(self, texts: Sequence[str], pictures: Sequence[PictureRegions]) -> np.ndarray:
@@ -171,7 +171,7 @@ class Matcher(BesidePictures):
         return found
 
 
-class Answerer(BesidePictures):
+class VisualQuestionAnswering(VisionLanguagePipeline):
     """`run("what color is the star ?", "picture.png").answer`; `.labels` are all answers it can give."""
 
     @property
@@ -193,7 +193,7 @@ class Answerer(BesidePictures):
         return Answered(question, answer, probability, likely)
 
 
-class Pointer(BesidePictures):
+class Pointer(VisionLanguagePipeline):
     """`run("the red star", "picture.png", boxes).region` is the number of the region that is meant."""
 
     def run(self, phrase: str, picture: Picture, boxes: Boxes | None = None) -> Pointed:

@@ -19,7 +19,7 @@ from regard.data.labeled_corpus import (
     metrics_of,
     read_corpus,
     read_glue_corpus,
-    read_glue_heldout,
+    read_glue_validation,
 )
 from regard.data.pairs import BadLines
 from regard.data.tagged_corpus import TaggedDataConfig, check_tags, read_tagged_corpus
@@ -81,14 +81,14 @@ def _labeled(
     """The rows to score by the part they belong to, and by which metrics."""
     run = settings_of(folder)
     if not paths:
-        corpus = _heldout(held_out_of(folder))
-        for rows in corpus.heldout.values():
+        corpus = _validation(held_out_of(folder))
+        for rows in corpus.validation.values():
             _check(classifier, rows, "what was held out, as it is now")
-        return corpus.heldout, corpus.metrics
+        return corpus.validation, corpus.metrics
     if len(paths) == 1 and paths[0].is_dir():
         glue = told(GlueReading(), assignments)
         task = task_of(paths[0], glue.task) if glue.task else _glue_task(paths[0], run)
-        found = read_glue_heldout(paths[0], task, glue.on_error, bad)
+        found = read_glue_validation(paths[0], task, glue.on_error, bad)
         if (task.labels is None) != (not classifier.labels):
             kinds = ("classes", "a score") if classifier.labels else ("a score", "classes")
             raise DataError(f"{task.name} has {kinds[1]}, but this model gives {kinds[0]}; wanted one trained for it")
@@ -102,7 +102,7 @@ def _labeled(
     return {"rows": rows}, metrics_of(classifier.labels)
 
 
-def _heldout(run: RunSettings) -> Any:
+def _validation(run: RunSettings) -> Any:
     if run.recipe == "glue":
         return read_glue_corpus(run.data[0], GlueDataConfig.model_validate(run.settings["data"]))
     return read_corpus(run.data, LabeledDataConfig.model_validate(run.settings["data"]))
@@ -228,6 +228,6 @@ def _tagged(folder: Path, paths: Sequence[Path], bad: BadLines, assignments: Seq
     if run is not None and run.recipe == "tagger":
         own = TaggedDataConfig.model_validate(run.settings["data"])
     if not paths:
-        return read_tagged_corpus(held_out_of(folder).data, own).heldout
+        return read_tagged_corpus(held_out_of(folder).data, own).validation
     reading = told(TaggedReading(word=own.word, column=own.column), assignments)
     return list(read_tagged(paths, on_error=reading.on_error, report=bad, word=reading.word, column=reading.column))

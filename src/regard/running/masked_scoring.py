@@ -12,9 +12,9 @@ from regard.data.masked_text import MaskedText, tokenized
 from regard.data.masking import MaskingConfig, PieceTable
 from regard.data.pairs import BadLines
 from regard.data.tokenized_documents import TokenizedDocuments
-from regard.evaluation.evaluate import evaluating, heldout_loss
+from regard.evaluation.evaluate import evaluating, validation_loss
 from regard.evaluation.references import resolve
-from regard.running.filler import Filler
+from regard.running.filler import FillMask
 from regard.running.run_settings import held_out_of, settings_of, told
 from regard.running.text_scoring import TextReading
 from regard.tasks.masked_data import MaskedDataConfig, open_corpus
@@ -24,7 +24,7 @@ BUDGET = 4096  # positions of a batch
 
 
 def score_masked(
-    filler: Filler, folder: Path, paths: Sequence[Path], *, most: int | None = None, assignments: Sequence[str] = ()
+    filler: FillMask, folder: Path, paths: Sequence[Path], *, most: int | None = None, assignments: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Masked accuracy and perplexity, next-sentence accuracy; of `most` only the first so many rows.
 
@@ -43,13 +43,13 @@ def score_masked(
         if paths:
             documents = _tokenized(filler, paths, Path(room), config, bad)
         else:
-            documents = tokenized(open_corpus([] if run is None else run.data, config), "heldout", filler.tokenizer)
+            documents = tokenized(open_corpus([] if run is None else run.data, config), "validation", filler.tokenizer)
         pairs = asked.next_sentence and _has_pairs(documents)
         task = MaskedLanguage(_text(filler, documents, asked.masking, pairs))
-        loss = heldout_loss(filler.model, task, task.heldout_batches(budget=BUDGET, most=most))
+        loss = validation_loss(filler.model, task, task.validation_batches(max_tokens=BUDGET, most=most))
         with evaluating(filler.model):
-            scores = task.measures(filler.model, loss, task.heldout_batches(budget=BUDGET, most=most), None)
-        found: dict[str, Any] = {"rows": len(task.data.heldout_rows[:most]), "loss": loss, **scores}
+            scores = task.metrics(filler.model, loss, task.validation_batches(max_tokens=BUDGET, most=most), None)
+        found: dict[str, Any] = {"rows": len(task.data.validation_rows[:most]), "loss": loss, **scores}
     if asked.next_sentence and not pairs:
         found["next_sentence"] = "not asked: that takes two documents, and one of them with two sentences"
     if not paths and run is not None and not run.data:
@@ -62,7 +62,7 @@ def _has_pairs(documents: TokenizedDocuments) -> bool:
 
 
 def _tokenized(
-    filler: Filler, paths: Sequence[Path], room: Path, config: MaskedDataConfig, bad: BadLines
+    filler: FillMask, paths: Sequence[Path], room: Path, config: MaskedDataConfig, bad: BadLines
 ) -> TokenizedDocuments:
     pieces = read_documents(paths, field=config.field, on_error=config.on_error, report=bad, blank_lines=True)
     return TokenizedDocuments.build(
@@ -70,10 +70,10 @@ def _tokenized(
     )
 
 
-def _text(filler: Filler, documents: TokenizedDocuments, masking: MaskingConfig, next_sentence: bool) -> MaskedText:
+def _text(filler: FillMask, documents: TokenizedDocuments, masking: MaskingConfig, next_sentence: bool) -> MaskedText:
     return MaskedText(
         training=documents,
-        heldout=documents,
+        validation=documents,
         context=filler.longest,
         table=PieceTable.of(filler.tokenizer),
         masking=masking,
@@ -81,7 +81,7 @@ def _text(filler: Filler, documents: TokenizedDocuments, masking: MaskingConfig,
     )
 
 
-def _references(filler: Filler) -> dict[str, Any]:
+def _references(filler: FillMask) -> dict[str, Any]:
     found = resolve(filler.model, filler.tokenizer)
     return {
         "it_sentences": found.sentences,

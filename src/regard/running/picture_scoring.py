@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.captioned import folder_and_file
-from regard.data.captions import read_captions, split_heldout
+from regard.data.captions import read_captions, split_validation
 from regard.data.easy_vqa import read_easy_vqa
 from regard.data.pairs import BadLines
 from regard.errors import DataError
-from regard.running.image_text import Answerer, BesidePictures, Matcher, Pointer
+from regard.running.image_text import ImageTextMatcher, Pointer, VisionLanguagePipeline, VisualQuestionAnswering
 from regard.running.run_settings import held_out_of
 from regard.running.scene_scoring import score_asking, score_looking, score_pairs, score_retrieval
 from regard.tasks.picture_questions import accuracies
@@ -22,18 +22,20 @@ from regard.tasks.picture_questions import accuracies
 AMONG = 100  # pictures that the right one is looked for among
 
 
-def score_matching(matcher: Matcher, folder: Path, paths: Sequence[Path], *, most: int | None = None) -> dict[str, Any]:
+def score_matching(
+    matcher: ImageTextMatcher, folder: Path, paths: Sequence[Path], *, most: int | None = None
+) -> dict[str, Any]:
     """How often the right one of a hundred pictures, or of `most`, is found for its first caption, and the reverse."""
     if paths:
         return _score_captioned(matcher, paths, None, most)
     run = held_out_of(folder, "the folder of the pictures and the captions' file")
     if run.data:
-        return _score_captioned(matcher, run.data, run.settings["data"]["heldout"], most)
+        return _score_captioned(matcher, run.data, run.settings["data"]["validation"], most)
     return score_retrieval(matcher, most or AMONG) | _looking(matcher)
 
 
 def score_answers(
-    runner: Answerer | Pointer, folder: Path, paths: Sequence[Path], *, most: int | None = None
+    runner: VisualQuestionAnswering | Pointer, folder: Path, paths: Sequence[Path], *, most: int | None = None
 ) -> dict[str, Any]:
     """The share of right answers, of all and by kind; with `most` to the first so many questions of a folder, or about
     the first so many scenes."""
@@ -41,26 +43,28 @@ def score_answers(
     if run is None or run.data:
         return _score_asked(runner, paths or run.data, most)  # type: ignore[union-attr]
     data = run.settings["data"]
-    return score_asking(runner, data["ask"], most or data["heldout"], data["each"])
+    return score_asking(runner, data["ask"], most or data["validation"], data["each"])
 
 
-def _score_captioned(matcher: Matcher, paths: Sequence[Path], heldout: int | None, most: int | None) -> dict[str, Any]:
+def _score_captioned(
+    matcher: ImageTextMatcher, paths: Sequence[Path], validation: int | None, most: int | None
+) -> dict[str, Any]:
     """Of all captions of a file, or of those that a run held out."""
     bad = BadLines()
     found = read_captions(*folder_and_file(paths), on_error="skip", report=bad)
-    if heldout is not None:
-        found = split_heldout(found, heldout)[1]
+    if validation is not None:
+        found = split_validation(found, validation)[1]
     found = found[: most or AMONG]
     scores = score_pairs(matcher, [one.captions[0] for one in found], [matcher.see(one.picture) for one in found])
     return scores | ({"bad_lines": bad.summary()} if bad.count else {})
 
 
-def _score_asked(runner: Answerer | Pointer, paths: Sequence[Path], most: int | None) -> dict[str, Any]:
+def _score_asked(runner: VisualQuestionAnswering | Pointer, paths: Sequence[Path], most: int | None) -> dict[str, Any]:
     """Of the questions that a folder keeps for testing."""
-    if len(paths) != 1 or not isinstance(runner, Answerer):
+    if len(paths) != 1 or not isinstance(runner, VisualQuestionAnswering):
         raise DataError(f"got {', '.join(map(str, paths))}, wanted one folder, as easy-vqa has it, for what answers")
     bad = BadLines()
-    asked = read_easy_vqa(paths[0], on_error="skip", report=bad).heldout[:most]
+    asked = read_easy_vqa(paths[0], on_error="skip", report=bad).validation[:most]
     pictures = {path: runner.see(path) for path in {one.picture for one in asked}}
     found = runner.run_all([one.text for one in asked], [pictures[one.picture] for one in asked])
     right: dict[str, list[bool]] = defaultdict(list)
@@ -69,7 +73,7 @@ def _score_asked(runner: Answerer | Pointer, paths: Sequence[Path], most: int | 
     return {"asked": len(asked), **accuracies(right), **({"bad_lines": bad.summary()} if bad.count else {})}
 
 
-def _looking(runner: BesidePictures) -> dict[str, Any]:
+def _looking(runner: VisionLanguagePipeline) -> dict[str, Any]:
     """Attention on the thing a word speaks of: the mean over all heads of all meetings, the best of them, and each."""
     looks = score_looking(runner)
     mean, best, chance = sum(one.mass for one in looks) / len(looks), max(one.mass for one in looks), looks[0].chance
@@ -81,7 +85,7 @@ def _looking(runner: BesidePictures) -> dict[str, Any]:
         "attention_on_picture": sum(one.whole for one in looks) / len(looks),
         "by_head": [
             {
-                "layer": one.meeting + 1,
+                "layer": one.co_attention + 1,
                 "head": one.head + 1,
                 "on_thing": one.mass,
                 "times_chance": one.mass / one.chance,

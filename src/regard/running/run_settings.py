@@ -8,15 +8,14 @@ from typing import Any, TypeVar
 
 from pydantic import Field, SerializeAsAny
 
-from regard.checkpoint import SETTINGS
-from regard.config import Facts, override
+from regard.checkpoint import SETTINGS, read_settings
+from regard.config import Config, override
 from regard.data.cache import changed_since
 from regard.data.labeled import OnError
 from regard.errors import DataError
-from regard.files import read_json
 
 
-class Reading(Facts):
+class Reading(Config):
     """How files to be scored are read; each kind of file adds what it needs."""
 
     on_error: OnError = Field("skip", description="at a bad line or row: stop there, or skip it")
@@ -38,7 +37,7 @@ def settings_of(folder: Path) -> RunSettings | None:
     path = folder / SETTINGS
     if not path.is_file():
         return None
-    found = read_json(path)
+    found = read_settings(path)
     if not {"recipe", "data", "settings"} <= found.keys():
         return None
     data = [Path(one) for one in found["data"]]
@@ -61,7 +60,7 @@ def held_out_of(folder: Path, wanted: str = "the data to score it on") -> RunSet
     return found
 
 
-class _Told(Facts):
+class _Told(Config):
     data: SerializeAsAny[Reading]
 
 

@@ -31,7 +31,7 @@ def asked_of(scene: Scene, ask: Asking, each: int) -> list[Ask]:
     return [Ask(one.text, ANSWERS.index(one.answer), question_kind(one.text)) for one in questions(scene, each)]
 
 
-def scenes_of(part: Literal["training", "heldout"], count: int) -> list[Scene]:
+def scenes_of(part: Literal["training", "validation"], count: int) -> list[Scene]:
     """The first so many of a part."""
     world = Scenes(part=part)
     return [world[index] for index in range(count)]

@@ -13,7 +13,7 @@ from regard.data.regions import PictureRegions, side_by_side
 from regard.errors import InputError
 from regard.inspection.capture import watch
 from regard.metrics.retrieval import recalls
-from regard.running.image_text import Answerer, BesidePictures, Matcher, Pointer
+from regard.running.image_text import ImageTextMatcher, Pointer, VisionLanguagePipeline, VisualQuestionAnswering
 from regard.running.scene_asking import Asking, asked_of, scenes_of, spoken
 from regard.running.scene_pictures import scene_regions
 from regard.tasks.picture_questions import accuracies
@@ -22,14 +22,14 @@ from regard.worlds.scene_words import ANSWERS
 from regard.worlds.scenes import Scene
 
 
-def score_retrieval(matcher: Matcher, count: int = 100) -> dict[str, Any]:
+def score_retrieval(matcher: ImageTextMatcher, count: int = 100) -> dict[str, Any]:
     """R@1, R@5 and R@10 among so many held-out scenes and their canonical captions, in both directions."""
-    scenes = scenes_of("heldout", count)
+    scenes = scenes_of("validation", count)
     pictures = [scene_regions(scene, matcher.model.config.seeing) for scene in scenes]
     return score_pairs(matcher, [spoken(caption(scene)) for scene in scenes], pictures)
 
 
-def score_pairs(matcher: Matcher, texts: Sequence[str], pictures: Sequence[PictureRegions]) -> dict[str, Any]:
+def score_pairs(matcher: ImageTextMatcher, texts: Sequence[str], pictures: Sequence[PictureRegions]) -> dict[str, Any]:
     """The same of any texts, each with its own picture."""
     scores = matcher.scores(texts, pictures)
     found: dict[str, Any] = {"pictures": len(pictures)}
@@ -37,10 +37,12 @@ def score_pairs(matcher: Matcher, texts: Sequence[str], pictures: Sequence[Pictu
     return found | {f"text_for_picture_{name}": value for name, value in recalls(scores.T).items()}
 
 
-def score_asking(runner: Answerer | Pointer, ask: Asking, count: int = 300, each: int = 6) -> dict[str, Any]:
+def score_asking(
+    runner: VisualQuestionAnswering | Pointer, ask: Asking, count: int = 300, each: int = 6
+) -> dict[str, Any]:
     """The share of right answers about so many held-out scenes, of all and by kind, and how many were asked."""
     asked, pictures = [], []
-    for scene in scenes_of("heldout", count):
+    for scene in scenes_of("validation", count):
         some = asked_of(scene, ask, each)
         asked += some
         pictures += [scene_regions(scene, runner.model.config.seeing)] * len(some)
@@ -66,36 +68,36 @@ def _check_head(runner: Any, ask: Asking) -> None:
 class Looking:
     """How much of its attention a word of a thing gives to that thing, in one head of one meeting, on average."""
 
-    meeting: int
+    co_attention: int
     head: int
     mass: float  # from 0 to 1
     chance: float  # what it would be, were all regions looked at alike
     whole: float  # how much it gives the whole picture, which shows the thing among all others
 
 
-def score_looking(runner: BesidePictures, count: int = 100) -> list[Looking]:
+def score_looking(runner: VisionLanguagePipeline, count: int = 100) -> list[Looking]:
     """Where the words of canonical captions look, head by head: at the region they speak of, or by chance."""
-    scenes = scenes_of("heldout", count)
+    scenes = scenes_of("validation", count)
     found = [look for scene in scenes for look in _looks(runner, scene, caption(scene))]
     masses, wholes, chances = zip(*found, strict=True)
     mean, whole, chance = torch.stack(masses).mean(0), torch.stack(wholes).mean(0), float(np.mean(chances))
     return [
-        Looking(meeting, head, float(mean[meeting, head]), chance, float(whole[meeting, head]))
-        for meeting in range(mean.shape[0])
+        Looking(co_attention, head, float(mean[co_attention, head]), chance, float(whole[co_attention, head]))
+        for co_attention in range(mean.shape[0])
         for head in range(mean.shape[1])
     ]
 
 
 @torch.inference_mode()
-def _looks(runner: BesidePictures, scene: Scene, said: Caption) -> list[tuple[Tensor, Tensor, float]]:
+def _looks(runner: VisionLanguagePipeline, scene: Scene, said: Caption) -> list[tuple[Tensor, Tensor, float]]:
     """Of each piece that speaks of one thing: the attention (meetings, heads) it gives the thing, and the whole
     picture; and chance."""
     seeing = runner.model.config.seeing
     picture = scene_regions(scene, seeing)
     row = runner.tokenizer.encode_words(list(said.words), longest=runner.model.config.context)
     shown = side_by_side([picture])
-    with watch(runner.model, "*words_look.attention.weights") as seen:
-        runner.model.read(torch.tensor([row.ids]), torch.tensor([row.segments]), shown.features, shown.boxes)
+    with watch(runner.model, "*text_co_attention.attention.weights") as seen:
+        runner.model.read(torch.tensor([row.ids]), torch.tensor([row.segment_ids]), shown.features, shown.boxes)
     weights = torch.stack([one[0] for (one,) in seen.values()])  # (meetings, H, T, R)
     shows = torch.from_numpy(_showing(scene, picture.boxes, bool(seeing.cells)))  # (things, R)
     found = []

@@ -23,8 +23,8 @@ from regard.running import load
 from regard.running.caption_scoring import score_pictures
 from regard.running.captioner import Captioner
 from regard.running.classifier import Classifier
-from regard.running.filler import Filler
-from regard.running.image_text import Answerer, Matcher, Pointer
+from regard.running.filler import FillMask
+from regard.running.image_text import ImageTextMatcher, Pointer, VisualQuestionAnswering
 from regard.running.label_scoring import score_labels, score_tags
 from regard.running.masked_scoring import score_masked
 from regard.running.picture_scoring import score_answers, score_matching
@@ -32,19 +32,19 @@ from regard.running.tagger import Tagger
 from regard.running.test_sets import Item, data_of, placed, test_set, words_by_spaces
 from regard.running.text_scoring import score_text
 from regard.running.translator import BATCH, Translator
-from regard.running.writer import Writer
+from regard.running.writer import TextGenerator
 
 # What scores a model that does not translate.
 SCORERS: dict[type, Callable[..., dict[str, Any]]] = {
-    Writer: score_text,
-    Filler: score_masked,
+    TextGenerator: score_text,
+    FillMask: score_masked,
     Classifier: score_labels,
     Tagger: score_tags,
-    Matcher: score_matching,
-    Answerer: score_answers,
+    ImageTextMatcher: score_matching,
+    VisualQuestionAnswering: score_answers,
     Pointer: score_answers,
 }
-TOLD = (Translator, Writer, Filler, Classifier, Tagger)  # those whose files are tables or text
+TOLD = (Translator, TextGenerator, FillMask, Classifier, Tagger)  # those whose files are tables or text
 CHUNK = 1024  # pairs in memory at a time
 LOGITS = 50_000_000  # numbers in memory at a time
 BUCKETS = (5, 10, 15, 20, 30, 50)  # source words; what is longer stands in a last one
@@ -207,7 +207,7 @@ def _right(translator: Translator, texts: Sequence[str], items: Sequence[Item]) 
     names = translator.tokenizer.target
     pairs = zip(names.encode_all(texts), names.encode_all([item.target for item in items]), strict=True)
     return sum(
-        sum(a == b for a, b in zip([*one, names.end], [*other, names.end], strict=False)) for one, other in pairs
+        sum(a == b for a, b in zip([*one, names.eos_id], [*other, names.eos_id], strict=False)) for one, other in pairs
     )
 
 
@@ -226,16 +226,16 @@ def _teacher_forced(translator: Translator, items: Sequence[Item]) -> Iterator[F
     sources = names.encode_all([item.source for item in items])
     targets = names.target.encode_all([item.target for item in items])
     order = sorted(range(len(items)), key=lambda number: len(targets[number]))
-    vocabulary = translator.model.config.written
+    vocab_size = translator.model.config.output_vocab_size
     while order:
-        rows = max(1, min(BATCH, LOGITS // (vocabulary * (len(targets[order[-1]]) + 1))))  # the longest are taken first
+        rows = max(1, min(BATCH, LOGITS // (vocab_size * (len(targets[order[-1]]) + 1))))  # the longest are taken first
         order, numbers = order[:-rows], order[-rows:]
         ids = [(sources[number], targets[number]) for number in numbers]
-        batch = collate_padded(ids, range(len(ids)), names.begin, names.end, names.padding)
+        batch = collate_padded(ids, range(len(ids)), names.bos_id, names.eos_id, names.pad_id)
         logits = translator.model(batch.source, batch.target_in)
         truth = batch.target_out
         surprise = logits.logsumexp(-1) - logits.gather(2, truth[..., None])[..., 0]
-        logits[..., names.padding] = -math.inf
+        logits[..., names.pad_id] = -math.inf
         chosen = logits.argmax(-1)
         for row, number in enumerate(numbers):
             length = len(targets[number]) + 1  # with the end
@@ -250,7 +250,7 @@ def _teacher_forced(translator: Translator, items: Sequence[Item]) -> Iterator[F
 def _links(translator: Translator, item: Item) -> frozenset[Link]:
     """Where the model looks when it writes the true translation, as links between words between spaces."""
     names = translator.tokenizer
-    source, target = [*names.encode(item.source), names.end], names.target.encode(item.target)
+    source, target = [*names.encode(item.source), names.eos_id], names.target.encode(item.target)
     if not target:
         return frozenset()
     return placed(translator.align(source, target).links, _spaces(names, source), _spaces(names.target, target))

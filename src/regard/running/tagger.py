@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from regard.metrics.tagging import entities, marks_entities
-from regard.running.encoder import Encoder
+from regard.running.encoder import Embedder
 from regard.running.reading import said_of
 from regard.text.word_rows import first_pieces, rows_of_words
 from regard.text.written_words import word_spans
@@ -39,7 +39,7 @@ class TaggedText:
     entities: list[NamedEntity]
 
 
-class Tagger(Encoder):
+class Tagger(Embedder):
     """`run("Ada Lovelace lived in London").entities`; `.labels` are its tags."""
 
     @property

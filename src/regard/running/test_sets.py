@@ -9,7 +9,7 @@ from pydantic import Field
 
 from regard.data.labeled import OnError
 from regard.data.lines import read_lines
-from regard.data.pairs import BadLine, BadLines, DataConfig, heldout_share, is_heldout, read_pairs
+from regard.data.pairs import BadLine, BadLines, DataConfig, is_validation, read_pairs, validation_share
 from regard.errors import ConfigError, DataError
 from regard.metrics.alignment import Link, parse_pharaoh
 from regard.running.run_settings import Reading, RunSettings, held_out_of, settings_of, told
@@ -75,7 +75,7 @@ def test_set(
     run = _held_out_of(folder)
     config = DataConfig.model_validate(run.settings["data"])
     if run.data:
-        return TestSet(islice((Item(*pair) for pair in _heldout(run.data, config)), most))
+        return TestSet(islice((Item(*pair) for pair in _validation(run.data, config)), most))
     return TestSet(islice(_of_the_world(config), most))
 
 
@@ -94,16 +94,16 @@ def _held_out_of(folder: Path) -> RunSettings:
     return held_out_of(folder, f"the test data: regard evaluate {folder} DATA")
 
 
-def _heldout(paths: Sequence[Path], config: DataConfig) -> Iterator[tuple[str, str]]:
+def _validation(paths: Sequence[Path], config: DataConfig) -> Iterator[tuple[str, str]]:
     def read() -> Iterator[tuple[str, str]]:
         return read_pairs(paths, on_error=config.on_error, report=BadLines(), longest=config.longest)
 
-    share = heldout_share(sum(1 for _ in read()), config.heldout)
-    return (pair for pair in read() if is_heldout(pair[0], share))
+    share = validation_share(sum(1 for _ in read()), config.validation)
+    return (pair for pair in read() if is_validation(pair[0], share))
 
 
 def _of_the_world(config: DataConfig) -> Iterator[Item]:
-    for pair in passages(config.heldout, most=config.joined, split="heldout"):
+    for pair in passages(config.validation, most=config.joined, split="validation"):
         source, target = words_by_spaces(pair.source), words_by_spaces(pair.target)
         yield Item(pair.source, pair.target, placed(pair.sure, source, target), placed(pair.possible, source, target))
 

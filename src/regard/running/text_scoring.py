@@ -19,7 +19,7 @@ from regard.data.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.errors import DataError
 from regard.running.run_settings import Reading, held_out_of, settings_of, told
-from regard.running.writer import Writer
+from regard.running.writer import TextGenerator
 from regard.tasks.language_modeling import surprise
 from regard.text.plain import TextTokenizer
 
@@ -35,7 +35,12 @@ class TextReading(Reading):
 
 
 def score_text(
-    writer: Writer, folder: Path, paths: Sequence[Path], *, most: int | None = None, assignments: Sequence[str] = ()
+    writer: TextGenerator,
+    folder: Path,
+    paths: Sequence[Path],
+    *,
+    most: int | None = None,
+    assignments: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Loss, perplexity and bits a byte on the text of these files, or on what the folder's run held out.
 
@@ -50,13 +55,13 @@ def score_text(
         reading = told(TextReading(field=config.field), assignments)
         pieces = read_documents(paths, field=reading.field, on_error=reading.on_error, report=bad)
     else:
-        pieces = (TextCorpus(run.data, config) if run.data else PythonDocs(config)).heldout()
+        pieces = (TextCorpus(run.data, config) if run.data else PythonDocs(config)).validation()
     scores = score_pieces(writer, pieces, most=most, apart=config.apart)
     return scores | ({"bad_lines": bad.summary()} if bad.count else {})
 
 
 def score_pieces(
-    writer: Writer, pieces: Iterator[Piece], *, most: int | None = None, apart: bool = False
+    writer: TextGenerator, pieces: Iterator[Piece], *, most: int | None = None, apart: bool = False
 ) -> dict[str, Any]:
     """The same on documents in pieces; `apart`: attention stays inside each, and its first token is no target."""
     reader = _Reader(writer.tokenizer, pieces, apart)
@@ -64,9 +69,9 @@ def score_pieces(
     total, tokens, spelled, begun = 0.0, 0, 0, time.perf_counter()
     for window in reader.windows(context, math.inf if most is None else most):
         ids, asked, documents = window  # (B, T + 1) each
-        segments = documents[:, :-1] - documents[:, :1] + 1 if apart else None
+        segment_ids = documents[:, :-1] - documents[:, :1] + 1 if apart else None
         targets = ids[:, 1:].masked_fill(asked[:, 1:] == 0, IGNORED)
-        total += _surprise(writer.model, ids[:, :-1], targets, segments)
+        total += _surprise(writer.model, ids[:, :-1], targets, segment_ids)
         scored = targets[targets != IGNORED]
         tokens += len(scored)
         spelled += reader.spelled(scored)
@@ -88,10 +93,10 @@ def score_pieces(
 
 
 @torch.inference_mode()
-def _surprise(model: Any, ids: Tensor, targets: Tensor, segments: Tensor | None) -> float:
+def _surprise(model: Any, ids: Tensor, targets: Tensor, segment_ids: Tensor | None) -> float:
     """Summed cross-entropy of the targets (B, T), by the model's own logits, some at a time."""
-    words, truth = model.read(ids, segments).flatten(0, 1), targets.flatten()
-    rows = max(1, LOGITS // model.config.vocabulary)
+    words, truth = model.read(ids, segment_ids).flatten(0, 1), targets.flatten()
+    rows = max(1, LOGITS // model.config.vocab_size)
     pairs = zip(words.split(rows), truth.split(rows), strict=True)
     return sum(
         F.cross_entropy(model.logits(some), wanted, ignore_index=IGNORED, reduction="sum").item()
@@ -144,8 +149,8 @@ class _Reader:
         given = self._begins and (self._leading is not None or self._apart)
         if self._begins and self._leading is not None:
             ids = [self._leading, *ids]
-        if piece.last and not piece.cut and self._tokenizer.end is not None:
-            ids.append(self._tokenizer.end)
+        if piece.last and not piece.cut and self._tokenizer.eos_id is not None:
+            ids.append(self._tokenizer.eos_id)
         found = torch.tensor([ids, [1] * len(ids), [self._document] * len(ids)])
         if given:
             found[1, :1] = 0

@@ -97,9 +97,9 @@ class Translator:
     @classmethod
     def open(cls, folder: ModelFolder) -> "Translator":
         tokenizer = Tokenizer.load(folder.tokenizer)
-        vocabulary: int = folder.model.config.vocabulary  # type: ignore[union-attr, assignment]
-        if tokenizer.size > vocabulary:
-            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocabulary}: not a pair")
+        vocab_size: int = folder.model.config.vocab_size  # type: ignore[union-attr, assignment]
+        if tokenizer.size > vocab_size:
+            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocab_size}: not a pair")
         return cls(folder.kind, folder.model, tokenizer)
 
     @classmethod
@@ -134,7 +134,7 @@ class Translator:
                 self._limits(source, [first + i for i in several]),
             )
             for i, row, hypotheses in zip(several, source.tolist(), found, strict=True):
-                ids = [number for number in row if number != self.tokenizer.padding]
+                ids = [number for number in row if number != self.tokenizer.pad_id]
                 answers[i] = Answer(texts[i], [self._translated(ids, h, alignment) for h in hypotheses])
         return [answers[i] for i in range(len(texts))]
 

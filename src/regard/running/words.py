@@ -17,7 +17,7 @@ def open_words(source: Path, most: int | None = None) -> Vectors:
     from regard.running import load
 
     runner = load(source)
-    if not hasattr(runner.model, "words_table"):
+    if not hasattr(runner.model, "input_embeddings"):
         raise InputError(f"{source}: a {type(runner.model).__name__} has no table of words")
-    found = table_of(runner.model.words_table, runner.tokenizer.whole_words())
+    found = table_of(runner.model.input_embeddings, runner.tokenizer.whole_words())
     return Vectors(found.words[:most], found.matrix[:most])

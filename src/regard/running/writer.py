@@ -36,7 +36,7 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Continuation:
+class GeneratedText:
     """One text the model wrote."""
 
     text: str
@@ -48,12 +48,12 @@ class Continuation:
 
 
 @dataclass(frozen=True)
-class Continued:
+class Generation:
     """What was written for one prompt, the best first; `text` and `score` are the best one's."""
 
     prompt: str
     ids: list[int]  # of the prompt, as the model was given it
-    texts: list[Continuation]
+    texts: list[GeneratedText]
 
     @property
     def text(self) -> str:
@@ -64,7 +64,7 @@ class Continued:
         return self.texts[0].score
 
 
-class Writer:
+class TextGenerator:
     """`run("Once upon a time").text`; `.model` is the nn.Module, `.tokenizer` its words.
 
     `strategy` is how it writes where the caller says nothing.
@@ -77,15 +77,15 @@ class Writer:
         self.strategy = strategy
 
     @classmethod
-    def open(cls, folder: ModelFolder) -> "Writer":
+    def open(cls, folder: ModelFolder) -> "TextGenerator":
         tokenizer = TextTokenizer.kept(folder.folder)
-        vocabulary: int = folder.model.config.vocabulary  # type: ignore[union-attr, assignment]
-        if tokenizer.size > vocabulary:
-            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocabulary}: not a pair")
+        vocab_size: int = folder.model.config.vocab_size  # type: ignore[union-attr, assignment]
+        if tokenizer.size > vocab_size:
+            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocab_size}: not a pair")
         return cls(folder.kind, folder.model, tokenizer)
 
     @classmethod
-    def adopt(cls, found: Loaded) -> "Writer":
+    def adopt(cls, found: Loaded) -> "TextGenerator":
         """A model from elsewhere writes the likeliest token, as it does there."""
         return cls(found.kind, found.model, found.tokenizer, Greedy())
 
@@ -94,7 +94,7 @@ class Writer:
         """The most tokens it sees at once."""
         return int(self.model.config.context)
 
-    def run(self, prompt: str, strategy: Strategy | None = None, **options: Any) -> Continued:
+    def run(self, prompt: str, strategy: Strategy | None = None, **options: Any) -> Generation:
         """Write on from one prompt; the options are those of `run_all`."""
         return self.run_all([prompt], strategy, **options)[0]
 
@@ -109,7 +109,7 @@ class Writer:
         truncate: bool = False,
         specials: bool = False,
         tell: Tell | None = None,
-    ) -> list[Continued]:
+    ) -> list[Generation]:
         """Write on from many prompts, in batches; each gets what it would get alone.
 
         At most `tokens` new tokens, or until one of the `stop` strings, which is left out. A prompt longer than the
@@ -119,31 +119,31 @@ class Writer:
         strategy = strategy or self.strategy
         if (stop or tell) and isinstance(strategy, Beam):
             raise InputError("a beam settles on a text only at its end: it can neither stop at a string nor be told")
-        if tell is not None and (len(prompts) != 1 or getattr(strategy, "draws", 1) != 1):
+        if tell is not None and (len(prompts) != 1 or getattr(strategy, "num_samples", 1) != 1):
             raise InputError(f"only one text at a time can be told, got {len(prompts)} prompts")
         if any(not text for text in stop):
             raise InputError("a stop string is empty; it would stop before the first word")
-        found: list[Continued] = []
+        found: list[Generation] = []
         for start in range(0, len(prompts), BATCH):
             several = prompts[start : start + BATCH]
             ids = [self.encode(prompt, truncate=truncate, specials=specials) for prompt in several]
             pages = [Page(self.tokenizer, given, stop, tell) for given in ids]
             texts = self._write(ids, strategy, tokens, start, pages)
             found += [
-                Continued(prompt, given, _ranked(each, best_by))
+                Generation(prompt, given, _ranked(each, best_by))
                 for prompt, given, each in zip(several, ids, texts, strict=True)
             ]
         return found
 
     def chat(
         self, messages: Sequence[Mapping[str, str]], strategy: Strategy | None = None, **options: Any
-    ) -> Continued:
+    ) -> Generation:
         """The answer to a conversation: messages with a "role" (system, user, assistant) and their "content"."""
         if self.tokenizer.template is None:
             raise InputError(
                 "this model has no chat template: it continues texts, it does not answer; leave out --chat"
             )
-        names = [None if n is None else self.tokenizer.token(n) for n in (self.tokenizer.begin, self.tokenizer.end)]
+        names = [None if n is None else self.tokenizer.token(n) for n in (self.tokenizer.bos_id, self.tokenizer.eos_id)]
         prompt = render(self.tokenizer.template, messages, begin=names[0] or "", end=names[1] or "")
         return self.run(prompt, strategy, specials=True, **options)
 
@@ -152,7 +152,7 @@ class Writer:
         ids = self.tokenizer.encode(prompt, specials=specials)
         first = self.tokenizer.leading
         if first is None and not ids:  # as if another text had ended here
-            first = self.tokenizer.end
+            first = self.tokenizer.eos_id
         if first is not None and ids[:1] != [first]:  # a chat template may have put it there already
             ids = [first, *ids]
         if not ids:
@@ -174,8 +174,8 @@ class Writer:
         places = ids.shape[1] - 1
         seen = min(len(tokens), places)
         with torch.inference_mode():
-            words = self.model.read(ids[:, :-1].to(self._device))[0, places - seen :]
-            logits = self.model.logits(words).log_softmax(-1)  # of the text alone: a long prompt's would be large
+            hidden = self.model.read(ids[:, :-1].to(self._device))[0, places - seen :]
+            logits = self.model.logits(hidden).log_softmax(-1)  # of the text alone: a long prompt's would be large
         gains = logits.gather(1, ids[0, -seen:, None].to(self._device))[:, 0].tolist()
         unseen = [float("nan")] * (len(tokens) - seen)  # its context is gone
         names = self.tokenizer.pieces(tokens)
@@ -196,7 +196,7 @@ class Writer:
 
     def _write(
         self, prompts: list[list[int]], strategy: Strategy, tokens: int, first: int, pages: list["Page"]
-    ) -> list[list[Continuation]]:
+    ) -> list[list[GeneratedText]]:
         """What the strategy finds for each prompt; a text that fills the context is written on from its second half."""
         rooms, numbers = [tokens] * len(prompts), list(range(first, first + len(prompts)))
         found = self._round(strategy, prompts, rooms, numbers, [page.sees for page in pages])
@@ -204,7 +204,7 @@ class Writer:
             [Draft(page, number, prompt, one) for one in several]
             for page, number, prompt, several in zip(pages, numbers, prompts, found, strict=True)
         ]
-        alone = replace(strategy, draws=1) if isinstance(strategy, Sample) else strategy
+        alone = replace(strategy, num_samples=1) if isinstance(strategy, Sample) else strategy
         rounds = 0
         while going := [draft for several in drafts for draft in several if draft.goes_on(tokens)]:
             rounds += 1
@@ -225,7 +225,7 @@ class Writer:
             [min(room, self.context - len(prompt) + 1) for room, prompt in zip(rooms, prompts, strict=True)],
             numbers=numbers,
             ends=self.tokenizer.ends,
-            words=self.tokenizer.size,
+            vocab_size=self.tokenizer.size,
             prompts=prompts,
             watch=lambda row, draw, written: sees[row](draw, written),
         )
@@ -251,11 +251,11 @@ class Draft:
         self.log_probability += more.log_probability
         self.ended, self.score = more.ended, None
 
-    def done(self, length_penalty: float) -> Continuation:
+    def done(self, length_penalty: float) -> GeneratedText:
         forgot, score = self.score is None, self.score
         if score is None:
             score = self.log_probability / (len(self.tokens) + self.ended) ** length_penalty
-        return Continuation(self.page.text(self.tokens), self.tokens, self.log_probability, score, self.ended, forgot)
+        return GeneratedText(self.page.text(self.tokens), self.tokens, self.log_probability, score, self.ended, forgot)
 
 
 class Page:
@@ -302,7 +302,7 @@ class Page:
             self._told = len(text)
 
 
-def _ranked(texts: list[Continuation], best_by: BestBy) -> list[Continuation]:
+def _ranked(texts: list[GeneratedText], best_by: BestBy) -> list[GeneratedText]:
     """The texts, the best first, each with what it is ranked by as its score."""
     if best_by == "consistency" and len(texts) > 1:
         scores = agreement([one.text for one in texts])

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from regard.data.batches import Position, draws
+from regard.data.batches import Position, num_samples
 from regard.data.captioned import CaptionBatch, Closing
-from regard.tasks.translation import Words
+from regard.tasks.translation import TargetTokenizer
 from regard.worlds.scene_captions import captions
 from regard.worlds.scenes import Scenes
 
@@ -18,33 +18,35 @@ MORE = 48  # of the longest paraphrase
 class CaptionedScenes:
     """Scenes of the training part without end, and so many of the held-out part; `cells` are a picture's positions."""
 
-    def __init__(self, tokenizer: Words, *, side: int, cells: int, heldout: int, several: int = 1) -> None:
+    def __init__(self, tokenizer: TargetTokenizer, *, side: int, cells: int, validation: int, several: int = 1) -> None:
         self.tokenizer, self.side, self.cells, self.several = tokenizer, side, cells, several
-        self.heldout = heldout
-        self.closing = Closing(tokenizer.begin, tokenizer.end, tokenizer.padding)
+        self.validation = validation
+        self.closing = Closing(tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
 
-    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, CaptionBatch]]:
+    def training_batches(
+        self, *, max_tokens: int, seed: int, start: Position
+    ) -> Iterator[tuple[Position, CaptionBatch]]:
         """Scenes of its own for each step: which, and which of their captions, is a pure function of (seed, step)."""
-        scenes, rows, step = Scenes(seed, "training", self.side), self._rows(budget), start.index
+        scenes, rows, step = Scenes(seed, "training", self.side), self._rows(max_tokens), start.index
         while True:
-            chosen = draws(rows, seed, step, 0) % np.uint64(self.several)
+            chosen = num_samples(rows, seed, step, 0) % np.uint64(self.several)
             batch = self._batch(scenes, range(step * rows, (step + 1) * rows), chosen.tolist())
             step += 1
             yield Position(start.epoch, step), batch
 
-    def batches_an_epoch(self, *, budget: int, seed: int) -> None:
+    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> None:
         """Scenes are drawn without end."""
 
-    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[CaptionBatch]:
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[CaptionBatch]:
         """The held-out scenes, or the first `most`; what is asked for is the caption that says it all."""
-        scenes, rows = Scenes(WORLD, "heldout", self.side), self._rows(budget)
-        count = self.heldout if most is None else min(most, self.heldout)
+        scenes, rows = Scenes(WORLD, "validation", self.side), self._rows(max_tokens)
+        count = self.validation if most is None else min(most, self.validation)
         for start in range(0, count, rows):
             indices = range(start, min(start + rows, count))
             yield self._batch(scenes, indices, [0] * len(indices))
 
-    def _rows(self, budget: int) -> int:
-        return max(1, budget // (self.cells + POSITIONS.get(self.several, MORE)))
+    def _rows(self, max_tokens: int) -> int:
+        return max(1, max_tokens // (self.cells + POSITIONS.get(self.several, MORE)))
 
     def _batch(self, scenes: Scenes, indices: Sequence[int], chosen: Sequence[int]) -> CaptionBatch:
         drawn = [scenes[index] for index in indices]

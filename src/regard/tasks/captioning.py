@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from regard.config import Facts
+from regard.config import Config
 from regard.data.batches import Position
 from regard.data.captioned import CaptionBatch
 from regard.images.normalizing import normalize
 from regard.metrics.captions import bleu4, cider, exact_match
-from regard.tasks.translation import Generate, Words
+from regard.tasks.translation import Generate, TargetTokenizer
 
 LONGEST = 100  # tokens a caption may get
 
@@ -26,15 +26,15 @@ class Data(Protocol):
     """Where the batches come from: the user's pictures, or drawn scenes."""
 
     def training_batches(
-        self, *, budget: int, seed: int, start: Position
+        self, *, max_tokens: int, seed: int, start: Position
     ) -> Iterator[tuple[Position, CaptionBatch]]: ...
 
-    def batches_an_epoch(self, *, budget: int, seed: int) -> int | None: ...
+    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int | None: ...
 
-    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[CaptionBatch]: ...
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[CaptionBatch]: ...
 
 
-class CaptioningConfig(Facts):
+class CaptioningConfig(Config):
     """What is asked of a captioner while it learns."""
 
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of the target spread over all tokens")
@@ -49,26 +49,30 @@ class Captioning:
     name = "captioning"
     unit = "words"
 
-    def __init__(self, tokenizer: Words, config: CaptioningConfig | None = None, data: Data | None = None) -> None:
+    def __init__(
+        self, tokenizer: TargetTokenizer, config: CaptioningConfig | None = None, data: Data | None = None
+    ) -> None:
         self.tokenizer = tokenizer
         self.config = config or CaptioningConfig()
         self.data = data
 
     # ------------------------------------------------ learning
 
-    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, CaptionBatch]]:
+    def training_batches(
+        self, *, max_tokens: int, seed: int, start: Position
+    ) -> Iterator[tuple[Position, CaptionBatch]]:
         """Batches without end from a position on, each with the position behind it."""
         assert self.data is not None, "this task was made without data"
-        return self.data.training_batches(budget=budget, seed=seed, start=start)
+        return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
-    def batches_an_epoch(self, *, budget: int, seed: int) -> int | None:
+    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int | None:
         assert self.data is not None, "this task was made without data"
-        return self.data.batches_an_epoch(budget=budget, seed=seed)
+        return self.data.batches_an_epoch(max_tokens=max_tokens, seed=seed)
 
-    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[CaptionBatch]:
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[CaptionBatch]:
         """The pictures kept out, or the first `most` of them, once."""
         assert self.data is not None, "this task was made without data"
-        return self.data.heldout_batches(budget=budget, most=most)
+        return self.data.validation_batches(max_tokens=max_tokens, most=most)
 
     def loss(self, model: Any, batch: CaptionBatch) -> Tensor:
         """Cross-entropy summed over the batch's real tokens; while training smoothed, and with the second sum."""
@@ -77,14 +81,14 @@ class Captioning:
         if not weight:
             return self._surprise(model, model(pixels, batch.target_in), batch)
         logits, weights = model.look(pixels, batch.target_in)
-        said = batch.target_out != self.tokenizer.padding
+        said = batch.target_out != self.tokenizer.pad_id
         return self._surprise(model, logits, batch) + weight * uneven(weights, said)
 
     def _surprise(self, model: Any, logits: Tensor, batch: CaptionBatch) -> Tensor:
         return F.cross_entropy(
             logits.flatten(0, 1),
             batch.target_out.flatten(),
-            ignore_index=self.tokenizer.padding,
+            ignore_index=self.tokenizer.pad_id,
             label_smoothing=self.config.label_smoothing if model.training else 0.0,
             reduction="sum",
         )
@@ -95,9 +99,7 @@ class Captioning:
         """Pixels (B, side, side, 3) of uint8 as the numbers a model reads."""
         return normalize(pixels)
 
-    def measures(
-        self, model: Any, loss: float, batches: Iterable[CaptionBatch], generate: Generate
-    ) -> dict[str, float]:
+    def metrics(self, model: Any, loss: float, batches: Iterable[CaptionBatch], generate: Generate) -> dict[str, float]:
         """Free-running scores of what the model writes for these batches, on its own words."""
         predictions: list[str] = []
         references: list[list[str]] = []

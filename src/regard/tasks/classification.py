@@ -1,6 +1,6 @@
 """Classification: a text or a pair in, its class or its score as the lesson (Devlin 2019, 3.2).
 
-Works with any model that answers `model(ids, segments)` with logits (B, C); of a score, (B, 1).
+Works with any model that answers `model(ids, segment_ids)` with logits (B, C); of a score, (B, 1).
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,13 +11,13 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from regard.config import Facts
+from regard.config import Config
 from regard.data.rows import RowBatch, RowData
 from regard.metrics.classification import number_scores, scores
 from regard.tasks.row_learning import RowLearning
 
 
-class ClassificationConfig(Facts):
+class ClassificationConfig(Config):
     """What is asked of a classifier while it learns."""
 
     class_weights: bool = Field(False, description="a rare class counts as much as a common one")
@@ -33,22 +33,22 @@ class Classification(RowLearning):
         self, data: RowData, labels: Sequence[str], metrics: Sequence[str], weights: Tensor | None = None
     ) -> None:
         super().__init__(data)
-        self.labels, self.metrics, self.weights = labels, metrics, weights
+        self.labels, self.metric_names, self.weights = labels, metrics, weights
 
     def loss(self, model: Any, batch: RowBatch) -> Tensor:
         """Summed over the rows: cross-entropy, weighted by class where it is to be; of a score the squared error."""
-        logits = model(batch.ids, batch.segments)
+        logits = model(batch.ids, batch.segment_ids)
         if not self.labels:
             return F.mse_loss(logits[:, 0], batch.targets, reduction="sum")
         return F.cross_entropy(logits, batch.targets, self.weights, reduction="sum")
 
     @torch.no_grad()
-    def measures(self, model: Any, loss: float, batches: Iterable[RowBatch], generate: Any) -> dict[str, float]:
+    def metrics(self, model: Any, loss: float, batches: Iterable[RowBatch], generate: Any) -> dict[str, float]:
         found, wanted = [], []
         for batch in batches:
-            found.append(model(batch.ids, batch.segments))
+            found.append(model(batch.ids, batch.segment_ids))
             wanted.append(batch.targets)
-        return score_logits(torch.cat(found), torch.cat(wanted), self.labels, self.metrics)
+        return score_logits(torch.cat(found), torch.cat(wanted), self.labels, self.metric_names)
 
 
 def score_logits(logits: Tensor, wanted: Tensor, labels: Sequence[str], metrics: Sequence[str]) -> dict[str, float]:

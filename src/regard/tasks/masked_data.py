@@ -35,13 +35,13 @@ class StoryCorpus:
         self.files = sorted(Path(world.__file__).parent.glob("*.py"))  # a world is its code
         self.settings: dict[str, Any] = {"stories": config.stories}
         self.notes: list[str] = []
-        self._counts = {"training": config.stories, "heldout": max(20, config.stories // 50)}
+        self._counts = {"training": config.stories, "validation": max(20, config.stories // 50)}
 
     def training(self) -> Iterator[Piece]:
         return self._pieces("training")
 
-    def heldout(self) -> Iterator[Piece]:
-        return self._pieces("heldout")
+    def validation(self) -> Iterator[Piece]:
+        return self._pieces("validation")
 
     def sample(self) -> Iterator[str]:
         """Texts to make a tokenizer of."""

@@ -1,8 +1,8 @@
 """Masked language modeling: hidden words as the lesson, and whether one text follows another (Devlin 2019, 3.1).
 
-Works with any model that answers `model.read(ids, segments)` with `.words` (B, T, D) and `.whole` (B, D), makes logits
-of words with `model.word_logits(words)` (N, V), and of wholes with `model.next_logits(whole)` (B, 2), where the second
-question is asked. Only the places that are asked for get logits: a seventh of all.
+Works with any model whose `model.read(ids, segment_ids)` returns `.hidden` (B, T, D) and `.whole` (B, D), with token
+logits `model.word_logits(hidden)` (N, V) and, where next-sentence prediction is trained, `model.next_logits(whole)`
+(B, 2). Only masked positions get logits: a seventh of all.
 """
 
 import math
@@ -14,13 +14,13 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from regard.config import Facts
+from regard.config import Config
 from regard.data.batches import Position
 from regard.data.masked_text import MaskedBatch, MaskedText
 from regard.data.masking import MaskingConfig
 
 
-class MaskedLanguageConfig(Facts):
+class MaskedLanguageConfig(Config):
     """What is asked of a reader while it learns."""
 
     next_sentence: bool = Field(True, description="ask too whether the second segment follows the first")
@@ -36,15 +36,17 @@ class MaskedLanguage:
     def __init__(self, data: MaskedText) -> None:
         self.data = data
 
-    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, MaskedBatch]]:
+    def training_batches(
+        self, *, max_tokens: int, seed: int, start: Position
+    ) -> Iterator[tuple[Position, MaskedBatch]]:
         """Masked rows without end, each a pure function of (seed, epoch, index)."""
-        return self.data.training_batches(budget=budget, seed=seed, start=start)
+        return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
-    def batches_an_epoch(self, *, budget: int, seed: int) -> None:
+    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> None:
         """Rows and masks are other ones in every pass: there is no end to them."""
 
-    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[MaskedBatch]:
-        return self.data.heldout_batches(budget=budget, most=most)
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[MaskedBatch]:
+        return self.data.validation_batches(max_tokens=max_tokens, most=most)
 
     def loss(self, model: Any, batch: MaskedBatch) -> Tensor:
         """Summed cross-entropy of the hidden words; the mean loss of the pairs counts as much as that of the words."""
@@ -56,7 +58,7 @@ class MaskedLanguage:
         return loss
 
     @torch.no_grad()
-    def measures(self, model: Any, loss: float, batches: Iterable[MaskedBatch], generate: Any) -> dict[str, float]:
+    def metrics(self, model: Any, loss: float, batches: Iterable[MaskedBatch], generate: Any) -> dict[str, float]:
         """How often the hidden word is the likeliest, how surprising it is, and how often a pair is judged rightly."""
         right = asked = judged = pairs = 0
         surprise = 0.0
@@ -77,6 +79,6 @@ class MaskedLanguage:
 
 def answers(model: Any, batch: MaskedBatch) -> tuple[Tensor, Tensor | None]:
     """Logits of the hidden words (M, V), and of the pairs (B, 2) where they are asked for."""
-    read = model.read(batch.ids, batch.segments)
-    words = read.words.flatten(0, 1)[batch.places]  # (M, D)
-    return model.word_logits(words), None if batch.next is None else model.next_logits(read.whole)
+    read = model.read(batch.ids, batch.segment_ids)
+    hidden = read.hidden.flatten(0, 1)[batch.places]  # (M, D)
+    return model.word_logits(hidden), None if batch.next is None else model.next_logits(read.whole)

@@ -1,6 +1,6 @@
 """Questions about pictures: an answer, a yes or no, or the region that is meant (Lu 2019, 4.1).
 
-Works with any model that answers `model(ids, segments, regions, boxes)` with logits (B, C): of answers, or of regions.
+Works with any model whose `model(ids, segment_ids, regions, boxes)` returns logits (B, C) of answers or of regions.
 """
 
 from collections import defaultdict
@@ -11,13 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.config import Facts
+from regard.config import Config
 from regard.data.picture_rows import PictureRowBatch
 from regard.data.rows import RowData
 from regard.tasks.row_learning import RowLearning
 
 
-class PictureQuestionsConfig(Facts):
+class PictureQuestionsConfig(Config):
     """Nothing: a question is asked as it is."""
 
 
@@ -36,7 +36,7 @@ class PictureQuestions(RowLearning):
         return F.cross_entropy(logits(model, batch), batch.targets, reduction="sum")
 
     @torch.no_grad()
-    def measures(self, model: Any, loss: float, batches: Iterable[PictureRowBatch], generate: Any) -> dict[str, float]:
+    def metrics(self, model: Any, loss: float, batches: Iterable[PictureRowBatch], generate: Any) -> dict[str, float]:
         """The share of right answers, of all and of each kind."""
         right: dict[str, list[bool]] = defaultdict(list)
         for batch in batches:
@@ -54,7 +54,7 @@ class Pointing(PictureQuestions):
 
 
 def logits(model: Any, batch: PictureRowBatch) -> Tensor:
-    found: Tensor = model(batch.ids, batch.segments, batch.regions, batch.boxes)
+    found: Tensor = model(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
     return found
 
 

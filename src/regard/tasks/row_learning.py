@@ -12,11 +12,11 @@ class RowLearning:
     def __init__(self, data: RowData) -> None:
         self.data = data
 
-    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, RowBatch]]:
-        return self.data.training_batches(budget=budget, seed=seed, start=start)
+    def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, RowBatch]]:
+        return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
-    def batches_an_epoch(self, *, budget: int, seed: int) -> int:
-        return self.data.batches_an_epoch(budget=budget, seed=seed)
+    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int:
+        return self.data.batches_an_epoch(max_tokens=max_tokens, seed=seed)
 
-    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[RowBatch]:
-        return self.data.heldout_batches(budget=budget, most=most)
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[RowBatch]:
+        return self.data.validation_batches(max_tokens=max_tokens, most=most)

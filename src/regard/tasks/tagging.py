@@ -1,6 +1,6 @@
 """Tagging: a sentence in, a label for each word as the lesson, asked of each word's first piece (Devlin 2019, 5.3).
 
-Works with any model that answers `model(ids, segments)` with logits (B, T, C).
+Works with any model that answers `model(ids, segment_ids)` with logits (B, T, C).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,14 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.config import Facts
+from regard.config import Config
 from regard.data.batches import IGNORED
 from regard.data.rows import RowBatch, RowData
 from regard.metrics.tagging import tag_scores
 from regard.tasks.row_learning import RowLearning
 
 
-class TaggingConfig(Facts):
+class TaggingConfig(Config):
     """What is asked of a tagger while it learns: the label of every word, nothing else."""
 
 
@@ -34,11 +34,11 @@ class Tagging(RowLearning):
 
     def loss(self, model: Any, batch: RowBatch) -> Tensor:
         """Summed cross-entropy of the words."""
-        logits = model(batch.ids, batch.segments)
+        logits = model(batch.ids, batch.segment_ids)
         return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED, reduction="sum")
 
     @torch.no_grad()
-    def measures(self, model: Any, loss: float, batches: Iterable[RowBatch], generate: Any) -> dict[str, float]:
+    def metrics(self, model: Any, loss: float, batches: Iterable[RowBatch], generate: Any) -> dict[str, float]:
         """The scores of whole sentences: rows of one are joined, in their order, before entities are counted."""
         found: dict[int, list[str]] = {}
         wanted: dict[int, list[str]] = {}
@@ -53,5 +53,5 @@ class Tagging(RowLearning):
 def _answers(model: Any, batches: Iterable[RowBatch]) -> Iterator[tuple[int, Tensor, Tensor]]:
     """Of each row its number, what is chosen and what is wanted."""
     for batch in batches:
-        chosen = model(batch.ids, batch.segments).argmax(-1)
+        chosen = model(batch.ids, batch.segment_ids).argmax(-1)
         yield from zip(batch.indices.tolist(), chosen, batch.targets, strict=True)

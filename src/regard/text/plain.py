@@ -30,15 +30,15 @@ Raw = bytes  # inside the class this name is a way to make one
 class TextTokenizer:
     """Text to ids and back. Make one with `characters`, `bytes`, `train`, `load` or `from_folder`.
 
-    `begin` stands before a text and `end` behind a document, where the model knows them; generation stops at each of
-    `ends`, of which `end` is the first. `template` is the chat template, if there is one.
+    `bos_id` starts a text and `eos_id` ends a document, where the model has them; generation stops at any of `ends`,
+    of which `eos_id` is the first. `template` is the chat template, if there is one.
     """
 
     def __init__(
         self,
         core: tokenizers.Tokenizer,
         *,
-        begin: int | None = None,
+        bos_id: int | None = None,
         ends: Sequence[int] = (),
         template: str | None = None,
     ) -> None:
@@ -49,7 +49,7 @@ class TextTokenizer:
         self._core = core
         self._fast: Callable[[str], list[int]] | None = fast_encoder(core)
         self.size: int = 1 + max(core.get_vocab().values(), default=-1)
-        self.begin = begin
+        self.bos_id = bos_id
         self.ends = tuple(dict.fromkeys(ends))
         self.template = template
 
@@ -75,7 +75,7 @@ class TextTokenizer:
         """
         if size < SMALLEST:
             raise ConfigError(
-                f"a vocabulary of {size}; wanted at least {SMALLEST}, for the bytes and the end: model.vocabulary=4096"
+                f"a vocabulary of {size}; wanted at least {SMALLEST}, for the bytes and the end: model.vocab_size=4096"
             )
         core = tokenizers.Tokenizer(models.BPE())
         core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -111,7 +111,7 @@ class TextTokenizer:
     def from_folder(cls, folder: Path) -> "TextTokenizer":
         """The tokenizer of a Hugging Face folder, or of one that `files` wrote; FolderError if there is none."""
         core, begin, ends, template = read_folder(folder)
-        return cls(core, begin=begin, ends=ends, template=template)
+        return cls(core, bos_id=begin, ends=ends, template=template)
 
     @classmethod
     def kept(cls, folder: Path) -> "TextTokenizer":
@@ -123,8 +123,8 @@ class TextTokenizer:
         """The files `from_folder` reads; Hugging Face's AutoTokenizer reads them too."""
         facts: dict[str, Any] = {
             "tokenizer_class": "PreTrainedTokenizerFast",
-            "bos_token": self.token(self.begin),
-            "eos_token": self.token(self.end),
+            "bos_token": self.token(self.bos_id),
+            "eos_token": self.token(self.eos_id),
             "clean_up_tokenization_spaces": False,
         }
         if len(self.ends) > 1:
@@ -138,14 +138,14 @@ class TextTokenizer:
         return str(self._core.to_str(pretty=True))
 
     @property
-    def end(self) -> int | None:
+    def eos_id(self) -> int | None:
         return self.ends[0] if self.ends else None
 
     @property
     def leading(self) -> int | None:
         """The begin, if the file itself puts it before every text: the model was then trained so."""
         before = self._core.encode("", add_special_tokens=True).ids[:1]
-        return self.begin if before == [self.begin] else None
+        return self.bos_id if before == [self.bos_id] else None
 
     def encode(self, text: str, *, specials: bool = False) -> list[int]:
         """The ids of a text, without begin and end.

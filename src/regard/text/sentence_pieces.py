@@ -38,8 +38,8 @@ class SentencePieces:
         self.proto = model
         self.numbers = numbers
         self._pieces = {number: piece for piece, number in numbers.items()}
-        self.end, self._unknown = numbers[END], numbers[UNKNOWN]
-        self.padding = self.begin = numbers[PADDING]
+        self.eos_id, self._unknown = numbers[END], numbers[UNKNOWN]
+        self.pad_id = self.bos_id = numbers[PADDING]
         self.target = target or self
         self._codes = [piece for piece in numbers if LANGUAGE.fullmatch(piece)]
 

@@ -34,7 +34,7 @@ def by_spaces(text: str) -> list[int]:
 class Tokenizer:
     """Text to ids and back. Make one with `Tokenizer.train` or `Tokenizer.load`."""
 
-    end = 0
+    eos_id = 0
 
     def __init__(self, core: tokenizers.Tokenizer) -> None:
         self._core = core
@@ -43,7 +43,7 @@ class Tokenizer:
         # Not kept in the file. Without it a user who types "</s>" would end the sentence.
         self._core.encode_special_tokens = True
         self._bytes = _bytes_of_tokens(core)
-        self.padding = self.begin = self.size - 1
+        self.pad_id = self.bos_id = self.size - 1
 
     @property
     def target(self) -> "Tokenizer":
@@ -60,7 +60,7 @@ class Tokenizer:
         if size - whole_words < SMALLEST:
             raise ConfigError(
                 f"a vocabulary of {size} with {whole_words} whole words; wanted at least {SMALLEST} more than these, "
-                "for the bytes and the specials: a larger model.vocabulary or fewer data.whole_words"
+                "for the bytes and the specials: a larger model.vocab_size or fewer data.whole_words"
             )
         core = tokenizers.Tokenizer(models.BPE())
         core.normalizer = normalizers.NFC()
@@ -80,7 +80,7 @@ class Tokenizer:
             _keep_whole(core, texts, whole_words)
         core.add_special_tokens([PADDING])  # at the end
         # For other readers of the file; here a task closes its sentences itself.
-        core.post_processor = processors.TemplateProcessing(single=f"$A {END}", special_tokens=[(END, cls.end)])
+        core.post_processor = processors.TemplateProcessing(single=f"$A {END}", special_tokens=[(END, cls.eos_id)])
         return cls(core)
 
     @classmethod

@@ -26,7 +26,7 @@ class Encoded:
     """A text or two as the model reads them; all lists go piece by piece."""
 
     ids: list[int]
-    segments: list[int]  # 0 the first text, 1 the second
+    segment_ids: list[int]  # 0 the first text, 1 the second
     words: list[int | None]  # the number of the piece's word in its text; None: a symbol
     spans: list[tuple[int, int]]  # its characters in its text, or in its word where words were given
     cut: int  # pieces that had no room
@@ -35,8 +35,8 @@ class Encoded:
 class WordPieces:
     """Text to ids and back. Make one with `train`, `load` or `from_folder`.
 
-    A text stands between `begin` and `end`; `mask` hides a piece, if the vocabulary has such a symbol. `cased`: capital
-    letters are not made small.
+    A text stands between `bos_id` and `eos_id`; `mask_id` masks a piece, if the vocabulary has one. `cased`: case is
+    kept.
     """
 
     def __init__(self, core: tokenizers.Tokenizer, names: dict[str, str] | None = None, source: str = "") -> None:
@@ -49,11 +49,11 @@ class WordPieces:
         self.names = {**NAMES, **(names or {})}
         source = source or "the tokenizer"
         self.size: int = 1 + max(core.get_vocab().values(), default=-1)
-        self.padding = self._symbol("padding", source)
-        self.unknown = self._symbol("unknown", source)
-        self.begin = self._symbol("begin", source)
-        self.end = self._symbol("end", source)
-        self.mask: int | None = self.id_of(self.names["mask"])
+        self.pad_id = self._symbol("padding", source)
+        self.unk_id = self._symbol("unknown", source)
+        self.bos_id = self._symbol("begin", source)
+        self.eos_id = self._symbol("end", source)
+        self.mask_id: int | None = self.id_of(self.names["mask"])
         self.cased: bool = core.normalizer is None or core.normalizer.normalize_str("A") == "A"
 
     def _symbol(self, symbol: str, source: str) -> int:
@@ -174,14 +174,14 @@ class WordPieces:
         lengths = len(first), 0 if second is None else len(second)
         kept = lengths
         if longest is not None:
-            symbols = 2 if second is None else 3
-            assert longest >= symbols, f"{longest} positions are too few for {symbols} symbols"
-            kept = shared_room(*lengths, longest - symbols)
-        found = Encoded([self.begin], [0], [None], [(0, 0)], cut=sum(lengths) - sum(kept))
+            special_ids = 2 if second is None else 3
+            assert longest >= special_ids, f"{longest} positions are too few for {special_ids} symbols"
+            kept = shared_room(*lengths, longest - special_ids)
+        found = Encoded([self.bos_id], [0], [None], [(0, 0)], cut=sum(lengths) - sum(kept))
         for segment, (text, room) in enumerate(zip([first, second], kept, strict=True)):
             if text is not None:
-                found.ids.extend([*text.ids[:room], self.end])
-                found.segments.extend([segment] * (room + 1))
+                found.ids.extend([*text.ids[:room], self.eos_id])
+                found.segment_ids.extend([segment] * (room + 1))
                 found.words.extend([*text.word_ids[:room], None])
                 found.spans.extend([*text.offsets[:room], (0, 0)])
         return found
@@ -211,9 +211,9 @@ class WordPieces:
         return whole_words([(self.token(number) or "").encode() for number in range(self.size)])
 
     @cached_property
-    def symbols(self) -> tuple[int, ...]:
+    def special_ids(self) -> tuple[int, ...]:
         """The ids that are no text: padding, unknown, begin, end and mask."""
-        found = (self.padding, self.unknown, self.begin, self.end, self.mask)
+        found = (self.pad_id, self.unk_id, self.bos_id, self.eos_id, self.mask_id)
         return tuple(sorted({number for number in found if number is not None}))
 
     @cached_property

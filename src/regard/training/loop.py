@@ -22,7 +22,7 @@ from pydantic import Field
 from torch import nn
 
 from regard.checkpoint import average
-from regard.config import Facts
+from regard.config import Config
 from regard.data.batches import Position
 from regard.errors import ConfigError, TrainingError
 from regard.evaluation import evaluate as evaluation
@@ -43,7 +43,7 @@ from regard.training.run_folder import Checkpoint, Progress, RunFolder, step_of
 from regard.training.scaling import scale
 
 
-class TrainingConfig(Facts):
+class TrainingConfig(Config):
     """How a run goes."""
 
     steps: int = Field(1000, ge=1, description="optimizer steps in all")
@@ -53,8 +53,8 @@ class TrainingConfig(Facts):
         description="passes over the data; then a tenth at most is warmup, and four evaluations a pass at most",
     )
     minutes: float | None = Field(None, gt=0, description="end by then, the schedule following the clock")
-    batch_tokens: int = Field(4096, ge=16, description="positions in a batch: rows x length, padding counted")
-    accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
+    max_tokens: int = Field(4096, ge=16, description="positions in a batch: rows x length, padding counted")
+    gradient_accumulation: int = Field(1, ge=1, description="batches whose gradients make one step")
     optimizer: Kind = "adamw"
     learning_rate: float = Field(1e-3, gt=0, description="the peak")
     warmup: int = Field(100, ge=0, description="steps up to the peak")
@@ -68,8 +68,10 @@ class TrainingConfig(Facts):
     keep: int = Field(2, ge=2, description="newest checkpoints that stay, beside the best")
     average: int = Field(1, ge=1, description="newest checkpoints whose mean is tried as the final model")
     patience: int | None = Field(None, ge=1, description="stop after so many evaluations without a better loss")
-    compiled: bool = Field(False, description="compile the blocks first: a minute of waiting, then a faster step")
-    recompute: bool = Field(False, description="keep no activations inside blocks: less memory, a third more time")
+    compile: bool = Field(False, description="compile the blocks first: a minute of waiting, then a faster step")
+    activation_checkpointing: bool = Field(
+        False, description="keep no activations inside blocks: less memory, a third more time"
+    )
     seed: int = Field(1, ge=0)
 
 
@@ -78,12 +80,12 @@ class Task(evaluation.Task, Protocol):
 
     unit: str  # what a batch has `tokens` of, for the reader of the progress
 
-    def batches_an_epoch(self, *, budget: int, seed: int) -> int | None:
+    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int | None:
         """How many make one pass over the data; None: its batches are drawn without end."""
 
-    def training_batches(self, *, budget: int, seed: int, start: Position) -> Iterator[tuple[Position, Any]]: ...
+    def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, Any]]: ...
 
-    def heldout_batches(self, *, budget: int, most: int | None = None) -> Iterator[Any]: ...
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Report:
     tokens_per_second: float = 0.0
     utilization: float | None = None  # of the arithmetic a large matrix product reaches here; None: not known
     seconds_left: float = 0.0
-    heldout: dict[str, float] = field(default_factory=dict)  # the newest evaluation
+    validation: dict[str, float] = field(default_factory=dict)  # the newest evaluation
     note: str = ""  # something the user should read
     stopped: int = 0  # the signal that ended the run before its time
 
@@ -117,19 +119,19 @@ def train(
     """
     optimizers = make_optimizers(model, kind=config.optimizer, weight_decay=config.weight_decay)
     progress, notes = _resume(folder, model, optimizers)
-    notes += scale(model, compiled=config.compiled, recompute=config.recompute)
+    notes += scale(model, compile=config.compile, activation_checkpointing=config.activation_checkpointing)
     yield from (Report(progress.step, note=note) for note in notes)
     progress = replace(progress, epoch_steps=_epoch_steps(task, config))
     between = evaluation_steps(progress, config)
-    batches = task.training_batches(budget=config.batch_tokens, seed=config.seed, start=progress.position)
+    batches = task.training_batches(max_tokens=config.max_tokens, seed=config.seed, start=progress.position)
     clock = _Clock(progress)
     limit = matrix_limit()
-    heldout = progress.heldout
+    validation = progress.validation
     model.train()
     with closing(Log(folder.path, progress.step)) as log, _stop_signals() as signals:
         while not is_over(progress, config):
             step = progress.step + 1
-            several = list(islice(batches, config.accumulate))
+            several = list(islice(batches, config.gradient_accumulation))
             seed_everything(config.seed, step)
             rate = _rate(step, progress, config, clock.seconds)
             loss, norm = take_step(model, task, optimizers, [batch for _, batch in several], rate, config.clip)
@@ -149,9 +151,9 @@ def train(
             ending = is_over(progress, config)
             evaluating = step % between == 0 or ending
             if evaluating:
-                heldout = evaluate(model, task, config)
-                progress = progress.evaluated(heldout)
-                log.write(step, {f"heldout_{name}": value for name, value in heldout.items()})
+                validation = evaluate(model, task, config)
+                progress = progress.evaluated(validation)
+                log.write(step, {f"validation_{name}": value for name, value in validation.items()})
             if not good or step % LOG_EVERY == 0 or ending:
                 values = {
                     "loss": loss,
@@ -176,21 +178,21 @@ def train(
                 speed,
                 utilization,
                 clock.seconds_left(progress, config),
-                heldout,
+                validation,
                 note,
                 stopped,
             )
             if stopped:
                 return
-    note, heldout = _finish(model, task, config, folder, progress)
-    yield Report(progress.step, heldout=heldout, note=note)
+    note, validation = _finish(model, task, config, folder, progress)
+    yield Report(progress.step, validation=validation, note=note)
 
 
 def evaluate(model: nn.Module, task: Task, config: TrainingConfig) -> dict[str, float]:
     """Held-out loss over what the task shows of it, and the task's own scores, which may look at less."""
-    loss = evaluation.heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
-    batches = task.heldout_batches(budget=config.batch_tokens, most=config.evaluate_on)
-    return {"loss": loss, **evaluation.measures(model, task, loss, batches)}
+    loss = evaluation.validation_loss(model, task, task.validation_batches(max_tokens=config.max_tokens))
+    batches = task.validation_batches(max_tokens=config.max_tokens, most=config.evaluate_on)
+    return {"loss": loss, **evaluation.metrics(model, task, loss, batches)}
 
 
 def _resume(folder: RunFolder, model: nn.Module, optimizers: list[torch.optim.Optimizer]) -> tuple[Progress, list[str]]:
@@ -246,10 +248,10 @@ def take_step(
 def _epoch_steps(task: Task, config: TrainingConfig) -> float | None:
     if config.epochs is None:
         return None
-    batches = task.batches_an_epoch(budget=config.batch_tokens, seed=config.seed)
+    batches = task.batches_an_epoch(max_tokens=config.max_tokens, seed=config.seed)
     if batches is None:
         raise ConfigError("training.epochs: this task draws its batches without end; give training.steps instead")
-    return batches / config.accumulate
+    return batches / config.gradient_accumulation
 
 
 def steps_in_all(progress: Progress, config: TrainingConfig) -> int:
@@ -303,22 +305,22 @@ def _finish(
 
     Says which, and what they score.
     """
-    note, heldout = f"kept the weights of step {progress.step}", progress.heldout
+    note, validation = f"kept the weights of step {progress.step}", progress.validation
     best, best_loss = folder.checkpoints / f"step-{progress.best_step}", progress.best_loss
     if progress.best_step not in (None, progress.step) and best.is_dir():
         model.load_state_dict(folder.read(best).weights)
         note = f"kept the weights of step {progress.best_step}, whose held-out loss was the lowest"
-        heldout = progress.best_heldout
+        validation = progress.best_validation
     if config.average > 1:
         before = {name: weight.clone() for name, weight in model.state_dict().items()}
         newest = _regular(folder, config, progress)[-config.average :]
         model.load_state_dict(average(folder.read(one).weights for one in newest))
-        loss = evaluation.heldout_loss(model, task, task.heldout_batches(budget=config.batch_tokens))
+        loss = evaluation.validation_loss(model, task, task.validation_batches(max_tokens=config.max_tokens))
         if best_loss is None or loss < best_loss:
             said = f"kept the mean of {len(newest)} checkpoints: held-out loss {loss:.4f} instead of {best_loss}"
             return said, evaluate(model, task, config)
         model.load_state_dict(before)
-    return note, heldout
+    return note, validation
 
 
 def _regular(folder: RunFolder, config: TrainingConfig, progress: Progress) -> list[Path]:

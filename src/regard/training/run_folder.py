@@ -17,7 +17,18 @@ from typing import Any, TextIO
 
 from torch import Tensor
 
-from regard.checkpoint import SETTINGS, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, encode_tensors, read_tensors
+from regard import renamed
+from regard.checkpoint import (
+    CONFIG,
+    FORMAT,
+    SETTINGS,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    WEIGHTS,
+    encode_tensors,
+    read_config,
+    read_tensors,
+)
 from regard.data.batches import Position
 from regard.errors import FolderError, TrainingError
 from regard.files import MANIFEST, Files, encode_json, read_json, remove_folder, remove_remains, verify, write_folder
@@ -41,18 +52,18 @@ class Progress:
     skipped_in_a_row: int = 0
     best_step: int | None = None
     best_loss: float | None = None
-    best_heldout: dict[str, float] = field(default_factory=dict)  # the evaluation at that step
+    best_validation: dict[str, float] = field(default_factory=dict)  # the evaluation at that step
     worse_in_a_row: int = 0  # evaluations since the best one
-    heldout: dict[str, float] = field(default_factory=dict)  # the newest evaluation
+    validation: dict[str, float] = field(default_factory=dict)  # the newest evaluation
     epoch_steps: float | None = None  # of one pass over the data, where the run counts passes
 
-    def evaluated(self, heldout: dict[str, float]) -> "Progress":
+    def evaluated(self, validation: dict[str, float]) -> "Progress":
         """After an evaluation: a new best, or one more that was no better."""
-        loss = heldout["loss"]
+        loss = validation["loss"]
         if math.isfinite(loss) and (self.best_loss is None or loss < self.best_loss):
-            best = replace(self, best_step=self.step, best_loss=loss, best_heldout=heldout)
-            return replace(best, worse_in_a_row=0, heldout=heldout)
-        return replace(self, worse_in_a_row=self.worse_in_a_row + 1, heldout=heldout)
+            best = replace(self, best_step=self.step, best_loss=loss, best_validation=validation)
+            return replace(best, worse_in_a_row=0, validation=validation)
+        return replace(self, worse_in_a_row=self.worse_in_a_row + 1, validation=validation)
 
 
 @dataclass(frozen=True)
@@ -171,12 +182,11 @@ class RunFolder:
     def read(self, folder: Path) -> Checkpoint:
         """Verify and read a checkpoint."""
         verify(folder)
-        return Checkpoint(
-            folder,
-            _progress(read_json(folder / STATE), folder / STATE),
-            read_tensors(folder / WEIGHTS),
-            read_tensors(folder / OPTIMIZER),
-        )
+        config = read_config(folder / CONFIG) if (folder / CONFIG).is_file() else {"format": FORMAT}
+        weights, optimizer = read_tensors(folder / WEIGHTS), read_tensors(folder / OPTIMIZER)
+        if config["format"] == 1:
+            weights, optimizer = (renamed.weights(config["kind"], part) for part in (weights, optimizer))
+        return Checkpoint(folder, _progress(read_json(folder / STATE), folder / STATE), weights, optimizer)
 
 
 def _stands_at(file: TextIO, path: Path) -> bool:
@@ -197,6 +207,7 @@ def step_of(folder: Path) -> int:
 
 
 def _progress(saved: dict[str, Any], where: Path) -> Progress:
+    saved = {renamed.PROGRESS.get(name, name): value for name, value in saved.items()}
     try:
         return Progress(**saved | {"position": Position(**saved["position"])})
     except (KeyError, TypeError) as error:

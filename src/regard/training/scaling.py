@@ -9,22 +9,24 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 
-def scale(model: nn.Module, *, compiled: bool, recompute: bool) -> list[str]:
+def scale(model: nn.Module, *, compile: bool, activation_checkpointing: bool) -> list[str]:
     """Change how the model's blocks are run, not what they compute; lines for the user."""
     blocks: list[nn.Module] = list(getattr(model, "blocks", []))
     notes = []
-    if recompute and not blocks:
-        notes.append("training.recompute: this model has no repeated blocks; going on with all activations kept")
-    elif recompute:
+    if activation_checkpointing and not blocks:
+        notes.append(
+            "training.activation_checkpointing: this model has no repeated blocks; going on with all activations kept"
+        )
+    elif activation_checkpointing:
         for block in blocks:
             block.forward = partial(checkpoint, block.forward, use_reentrant=False)
-    if compiled and not _compiler():
-        notes.append("training.compiled: no C++ compiler (g++ or clang++) is on the PATH; going on uncompiled")
-    elif compiled and not blocks:
-        notes.append("training.compiled: this model has no repeated blocks; going on uncompiled")
-    elif compiled and (reason := _compile_fails(next(model.parameters()).device)):
-        notes.append(f"training.compiled: compiling fails here ({reason}); going on uncompiled")
-    elif compiled:
+    if compile and not _compiler():
+        notes.append("training.compile: no C++ compiler (g++ or clang++) is on the PATH; going on uncompiled")
+    elif compile and not blocks:
+        notes.append("training.compile: this model has no repeated blocks; going on uncompiled")
+    elif compile and (reason := _compile_fails(next(model.parameters()).device)):
+        notes.append(f"training.compile: compiling fails here ({reason}); going on uncompiled")
+    elif compile:
         notes.append(f"compiling {len(blocks)} blocks: the first steps take a minute")
         for block in blocks:
             block.compile()

@@ -23,18 +23,18 @@ Object = Nominal | Both | Pronoun | None
 class Chooser(Draw):
     """The choices of one sentence, drawn in order; `key` decides them all."""
 
-    __slots__ = ("heldout", "pronouns", "words")
+    __slots__ = ("pronouns", "validation", "words")
 
-    def __init__(self, words: Dictionary, key: str, *, heldout: bool) -> None:
+    def __init__(self, words: Dictionary, key: str, *, validation: bool) -> None:
         super().__init__(key)
         self.words = words
-        self.heldout = heldout
+        self.validation = validation
         self.pronouns = words.any_pronoun
 
     def combine(self, options: tuple[Sequence[T], Sequence[T]]) -> T:
         """One of (open, reserved) options."""
         allowed, kept = options
-        if self.heldout and kept and not (allowed and self.one_in(4)):
+        if self.validation and kept and not (allowed and self.one_in(4)):
             return self.pick(kept)
         return self.pick(allowed)
 

@@ -9,6 +9,12 @@ T = TypeVar("T")
 _LOW = 1 << 32  # below this the digits left would favor the first options
 
 
+def seed_name(split: str) -> str:
+    """What a split is called in the keys that seed its data: "heldout" for validation, its first name, so that the
+    generated data stay what they were."""
+    return {"validation": "heldout"}.get(split, split)
+
+
 class Draw:
     """A long random integer, from which each choice takes a digit. Cheaper than a `random.Random` a sentence."""
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from regard.worlds.choosing import Chooser
 from regard.worlds.dictionary import dictionary
+from regard.worlds.drawing import seed_name
 from regard.worlds.lexicon import Frame, Pronoun, Tense, reserved
 from regard.worlds.plans import (
     Action,
@@ -21,7 +22,7 @@ from regard.worlds.plans import (
     combinations,
 )
 
-Split = Literal["train", "heldout"]
+Split = Literal["train", "validation"]
 
 
 def plan(index: int, seed: int, split: Split) -> Plan:
@@ -30,12 +31,12 @@ def plan(index: int, seed: int, split: Split) -> Plan:
     Held-out sentences are drawn until one holds a reserved combination; a training sentence never can.
     """
     words = dictionary()
-    heldout = split == "heldout"
+    validation = split == "validation"
     attempt = 0
     while True:
-        chooser = Chooser(words, f"{seed} {split} {index} {attempt}", heldout=heldout)
+        chooser = Chooser(words, f"{seed} {seed_name(split)} {index} {attempt}", validation=validation)
         chosen = chooser.pick(_KINDS)(chooser)
-        if not heldout or any(reserved(word, noun) for word, noun in combinations(chosen)):
+        if not validation or any(reserved(word, noun) for word, noun in combinations(chosen)):
             return chosen
         attempt += 1
 

@@ -1,4 +1,4 @@
-"""Facts of a scene and their near misses, which questions ask and statements state.
+"""Config of a scene and their near misses, which questions ask and statements state.
 
 A near miss changes one word and is false of the scene. The change is drawn so that the words alone do not give it
 away: a relation becomes its opposite, a trait any other, and a number stays while what it counts is changed.

@@ -9,7 +9,7 @@ from typing import Literal
 from regard.worlds.drawing import Draw
 from regard.worlds.scene_things import COLORS, SHAPES, SIZES, TEXTURES, Box, Kind, Thing
 
-Part = Literal["training", "heldout"]
+Part = Literal["training", "validation"]
 Look = tuple[str, str, str, str]  # shape, color, size, texture
 Row = tuple[int, ...]  # of extents
 
@@ -33,10 +33,10 @@ def holds_reserved(kinds: Iterable[Kind]) -> bool:
 
 def choose_things(draw: Draw, part: Part, side: int) -> tuple[Thing, ...]:
     """The things of a scene in reading order: row by row from the top, each row from the left."""
-    heldout = part == "heldout"
-    count = draw.pick(_COUNTS[1:] if heldout else _COUNTS)
+    validation = part == "validation"
+    count = draw.pick(_COUNTS[1:] if validation else _COUNTS)
     looks = _looks(draw, count)
-    while holds_reserved((look[1], look[0]) for look in looks) != heldout:
+    while holds_reserved((look[1], look[0]) for look in looks) != validation:
         looks = _looks(draw, count)
     boxes = _boxes(draw, tuple(scaled(draw.pick(EXTENTS[look[2]]), side) for look in looks), side)
     return tuple(Thing(*look, box) for look, box in zip(looks, boxes, strict=True))

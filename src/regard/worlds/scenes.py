@@ -14,12 +14,12 @@ least two are, so it has two things or more. Each of the 64 kinds occurs in trai
 from dataclasses import dataclass
 
 from regard.errors import ConfigError
-from regard.worlds.drawing import Draw
+from regard.worlds.drawing import Draw, seed_name
 from regard.worlds.scene_drawing import BACKGROUNDS, Pixels, paint
 from regard.worlds.scene_layout import Part, choose_things
 from regard.worlds.scene_things import Thing
 
-PARTS: tuple[Part, ...] = ("training", "heldout")
+PARTS: tuple[Part, ...] = ("training", "validation")
 SMALLEST_SIDE = 64
 _BACKGROUNDS = tuple(BACKGROUNDS)
 
@@ -51,7 +51,7 @@ class Scenes:
     def __getitem__(self, index: int) -> Scene:
         if index < 0:
             raise IndexError(f"scene {index}: scenes are counted from 0 and have no end")
-        key = f"scene {self.seed} {self.part} {index}"
+        key = f"scene {self.seed} {seed_name(self.part)} {index}"
         draw = Draw(key)
         things = choose_things(draw, self.part, self.side)
         return Scene(things, draw.pick(_BACKGROUNDS), self.side, key)

@@ -10,7 +10,7 @@ The held-out split tests composition, not memory: one in eight combinations of a
 adjective with its noun never occurs in training, and each held-out sentence has at least one of them. `eat
 bread` is among them, so `we are eating bread` is always new.
 
-    python -m regard.worlds.sentences --count 40 --split heldout
+    python -m regard.worlds.sentences --count 40 --split validation
 """
 
 import argparse
@@ -34,7 +34,7 @@ from regard.worlds.small_words import (
 from regard.worlds.verbs import VERBS
 from regard.worlds.vocabulary import ADJECTIVES, NOUNS
 
-SPLITS: tuple[Split, ...] = ("train", "heldout")
+SPLITS: tuple[Split, ...] = ("train", "validation")
 
 LEMMAS: dict[str, tuple[str, ...]] = {
     "noun": tuple(lemma for group in NOUNS.values() for lemma in group),

@@ -16,7 +16,7 @@ adjective alone tells the answer: one has to know what fits what.
 The held-out part has the (subject, object, adjective) triples that never occur in training: of each pair of nouns
 one adjective for either answer. The two sentences above are among them, so they are always new.
 
-    python -m regard.worlds.stories --count 15 --part heldout
+    python -m regard.worlds.stories --count 15 --part validation
 """
 
 import argparse
@@ -28,7 +28,7 @@ from hashlib import blake2b
 from typing import Literal, NamedTuple, get_args
 
 from regard.errors import ConfigError
-from regard.worlds.drawing import Draw
+from regard.worlds.drawing import Draw, seed_name
 from regard.worlds.story_causes import CAUSES, Kind
 from regard.worlds.story_telling import (
     ACTOR_FIRST,
@@ -45,7 +45,7 @@ from regard.worlds.story_telling import (
 )
 from regard.worlds.story_words import BOYS, COLORS, FRAMES, GIRLS, KEEPSAKES, PLACES, VEHICLES, Actor, Frame
 
-Part = Literal["training", "heldout"]
+Part = Literal["training", "validation"]
 PARTS: tuple[Part, ...] = get_args(Part)
 VOCABULARY: tuple[str, ...] = every_word()
 SALT = 20  # chosen so that the lecture's two sentences are held out
@@ -84,7 +84,7 @@ class Stories:
         self.part = part
 
     def __getitem__(self, index: int) -> Story:
-        draw = Draw(f"story {self.seed} {self.part} {index}")
+        draw = Draw(f"story {self.seed} {seed_name(self.part)} {index}")
         return tell(plot(draw, self.part), draw)
 
     def stories(self, start: int, stop: int) -> Iterator[Story]:
@@ -125,12 +125,12 @@ def kind(frame: Frame, actor: Actor, actor_blamed: bool) -> Kind:
 def adjectives(frame: Frame, actor: Actor, thing: str, actor_blamed: bool, part: Part) -> tuple[str, ...]:
     """Those a part of the stories says of one noun of a pair: one is held out, training has the others."""
     fitting = frame.traits if actor_blamed else frame.objects[thing]
-    kept = heldout(actor.noun, thing, fitting)
-    return (kept,) if part == "heldout" else tuple(word for word in fitting if word != kept)
+    kept = validation(actor.noun, thing, fitting)
+    return (kept,) if part == "validation" else tuple(word for word in fitting if word != kept)
 
 
 @cache
-def heldout(subject: str, thing: str, fitting: tuple[str, ...]) -> str:
+def validation(subject: str, thing: str, fitting: tuple[str, ...]) -> str:
     """The adjective never said of this pair in training: that of the triple with the least hash."""
     return min(fitting, key=lambda word: blake2b(f"{SALT} {subject} {thing} {word}".encode(), digest_size=8).digest())
 

@@ -1,0 +1,86 @@
+"""Names of folders written before format 2, and what they are called now. Can be deleted at version 1.0.
+
+`KEYS` renames settings: in config.json and run.json, and on the command line, where the old key is answered with the
+new one. `KINDS` renames model kinds, `TASKS` tasks, `WEIGHTS` tensors of a checkpoint.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+KEYS = {
+    "model.base": "model.rope_theta",
+    "model.key_heads": "model.num_kv_heads",
+    "model.meetings": "model.co_attention_layers",
+    "model.quiet_start": "model.zero_init_residual",
+    "model.seeing.hidden": "model.seeing.inner",
+    "model.sentences": "model.num_segments",
+    "model.stretch": "model.rope_scaling",
+    "model.stretch.trained": "model.rope_scaling.original_context",
+    "model.symbols": "model.special_ids",
+    "model.symbols.begin": "model.special_ids.bos_id",
+    "model.symbols.end": "model.special_ids.eos_id",
+    "model.symbols.mask": "model.special_ids.mask_id",
+    "model.symbols.padding": "model.special_ids.pad_id",
+    "model.target_vocabulary": "model.target_vocab_size",
+    "model.vocabulary": "model.vocab_size",
+    "task.own_words": "task.scheduled_sampling",
+    "training.accumulate": "training.gradient_accumulation",
+    "training.batch_tokens": "training.max_tokens",
+    "training.compiled": "training.compile",
+    "training.recompute": "training.activation_checkpointing",
+    "data.heldout": "data.validation",
+}
+
+KINDS = {
+    "bert-words": "bert-masked-lm",
+    "bert-classifier": "bert-sequence-classification",
+    "bert-tagger": "bert-token-classification",
+    "vilbert-answerer": "vilbert-question-answering",
+    "vilbert-pointer": "vilbert-grounding",
+    "vilbert-matcher": "vilbert-retrieval",
+}
+
+# Of the state of a run (training.json).
+PROGRESS = {"heldout": "validation", "best_heldout": "best_validation"}
+
+# Kind (its first word) -> patterns in the names of its weights, and what stands there now.
+WEIGHTS = {
+    "rnn": {r"\bhidden\.(weight|bias)": r"recurrent.\1"},
+    "captioner": {r"\bhidden\.(weight|bias)": r"recurrent.\1"},
+    "bert": {r"\bembedding\.words\.": "embedding.tokens."},
+    "vilbert": {
+        r"(^|encoder\.)words\.words\.": r"\1text_embedding.tokens.",
+        r"(^|encoder\.)words\.": r"\1text_embedding.",
+        r"(^|encoder\.)regions\.hidden\.": r"\1region_embedding.inner.",
+        r"(^|encoder\.)regions\.": r"\1region_embedding.",
+        r"(^|encoder\.)word_blocks\.": r"\1text_blocks.",
+        r"(^|encoder\.)meetings\.": r"\1co_attention_layers.",
+        r"\bwords_look\.": "text_co_attention.",
+        r"\bregions_look\.": "region_co_attention.",
+        r"\bwords_read\.": "text_block.",
+        r"\bregions_read\.": "region_block.",
+        r"^hidden\.": "inner.",
+    },
+}
+
+
+def settings(old: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Settings of the old format under their new names, nested sections included."""
+    new = {}
+    for name, value in old.items():
+        key = prefix + name
+        name = KEYS.get(key, key).rpartition(".")[2]
+        new[name] = settings(value, f"{key}.") if isinstance(value, dict) else value
+    return new
+
+
+def weights(kind: str, old: Mapping[str, Any]) -> dict[str, Any]:
+    """Tensors of an old checkpoint under their new names; an optimizer's have a prefix before the weight's name."""
+    patterns = WEIGHTS.get(kind.partition("-")[0], {})
+    new = {}
+    for name, tensor in old.items():
+        for pattern, now in patterns.items():
+            name = re.sub(pattern, now, name)
+        new[name] = tensor
+    return new
