@@ -15,11 +15,11 @@ import numpy as np
 from regard import runtime
 from regard.data.batches import PairBatch, bucketed, collate_packed, collate_padded, packed, shuffled
 from regard.models.transformer import Transformer, TransformerConfig
-from regard.tasks.translation import Translation
-from regard.text.tokenizer import Tokenizer
+from regard.synthetic.translation.sentences import sentences
+from regard.tasks.translation.task import Translation
+from regard.tokenizers.bpe import Tokenizer
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
-from regard.worlds.sentences import sentences
 
 BUDGET, ROW, ROUNDS, STEPS = 4096, 128, 7, 6
 

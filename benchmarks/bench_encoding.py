@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, BertModel
 
 import regard
 from regard import runtime
-from regard.worlds.sentences import sentences
+from regard.synthetic.translation.sentences import sentences
 from side_by_side import Way, apart, report, speeds
 
 TEXTS, ROUNDS, BATCH, LONGEST = 512, 7, 32, 256

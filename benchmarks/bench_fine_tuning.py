@@ -24,10 +24,10 @@ from regard import runtime
 from regard.data.batches import Position
 from regard.data.rows import RowData, Rows
 from regard.models.bert import BertForSequenceClassification, BertForSequenceClassificationConfig
-from regard.recipes.fine_tuning import encoder_with, weights_of
-from regard.recipes.run import Given
-from regard.recipes.starting import start_weights
-from regard.tasks.classification import Classification
+from regard.tasks.classification.task import Classification
+from regard.tasks.fine_tuning import encoder_with, weights_of
+from regard.tasks.recipe import Given
+from regard.tasks.warm_start import start_weights
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
 from side_by_side import Way, apart, report, speeds

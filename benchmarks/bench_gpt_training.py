@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from regard import runtime
-from regard.data.windows import TextBatch
-from regard.evaluation.formulas import training_flops
 from regard.models.gpt import GPT, GPTConfig
-from regard.tasks.language_modeling import LanguageModeling
+from regard.tasks.language_modeling.dataset import TextBatch
+from regard.tasks.language_modeling.task import LanguageModeling
+from regard.training.formulas import training_flops
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
 from regard.training.scaling import scale

@@ -22,12 +22,12 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 import regard
 from regard import runtime
-from regard.data.cutting import Piece
+from regard.data.chunking import Piece
 from regard.generation import Greedy, generate
 from regard.generation.decode import Limits
 from regard.layers.quantized import quantize
 from regard.models.gpt import GPT, GPTConfig
-from regard.running.text_scoring import score_pieces
+from regard.tasks.language_modeling.evaluate import score_pieces
 from side_by_side import Way, apart, report, speeds
 
 PROMPT, NEW, ROUNDS = 32, 128, 5

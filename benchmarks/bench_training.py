@@ -23,12 +23,12 @@ from transformers import MarianConfig, MarianMTModel
 
 from regard import runtime
 from regard.data.batches import bucketed, collate_padded, shuffled
-from regard.data.pairs import BadLines, read_pairs
+from regard.data.readers.pairs import BadLines, read_pairs
 from regard.huggingface import marian
 from regard.models.special_ids import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
-from regard.tasks.translation import Translation
-from regard.text.tokenizer import Tokenizer
+from regard.tasks.translation.task import Translation
+from regard.tokenizers.bpe import Tokenizer
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
 from side_by_side import Way, apart, report, speeds

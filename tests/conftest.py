@@ -166,7 +166,7 @@ def tiny_reader() -> list[str]:
 def train_here(tmp_path_factory):
     """Train a recipe in this process into a new folder."""
     from regard import recipes
-    from regard.recipes.run import Given, train_recipe
+    from regard.tasks.recipe import Given, train_recipe
 
     def train(recipe, *settings, data=(), start=None, folder=None):
         folder = folder or tmp_path_factory.mktemp("runs") / recipe
@@ -240,8 +240,8 @@ def names(train_here, people):
 @pytest.fixture(scope="session")
 def story_pieces():
     """Pieces of the words of the stories."""
-    from regard.text.word_pieces import WordPieces
-    from regard.worlds.stories import Stories
+    from regard.synthetic.stories.story import Stories
+    from regard.tokenizers.wordpiece import WordPieces
 
     return WordPieces.train([story.text for story in Stories().stories(0, 200)], 300)
 
@@ -250,7 +250,7 @@ def story_pieces():
 def make_reader(story_pieces):
     """What runs a model of this kind whose weights are large and random, so that differences show."""
     from regard.models import MODELS
-    from regard.running import RUNNERS
+    from regard.tasks.loading import RUNNERS
 
     tasks = {"bert-pretraining": "masked", "bert-masked-lm": "masked", "bert-token-classification": "tagging"}
 

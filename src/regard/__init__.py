@@ -13,7 +13,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "load": "regard.running",
+    "load": "regard.tasks.loading",
     "RegardError": "regard.errors",
     "Greedy": "regard.generation",
     "Sample": "regard.generation",

@@ -13,10 +13,10 @@ from regard.errors import TrainingError
 from regard.generation import Beam
 from regard.inspection.pictures import save_heat_map, terminal_heat_map
 from regard.progress import follow
-from regard.recipes.run import Given, train_recipe
-from regard.running import load
-from regard.running.scoring import score_folders
-from regard.worlds.sentences import sentences
+from regard.synthetic.translation.sentences import sentences
+from regard.tasks.loading import load
+from regard.tasks.recipe import Given, train_recipe
+from regard.tasks.translation.evaluate import score_folders
 
 LECTURE = "we are eating bread"
 MINUTES = 2.95  # on a slower machine the run is cut to this, its schedule with it

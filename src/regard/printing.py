@@ -2,26 +2,21 @@
 
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import InputError
+from regard.progress import note
 
 if TYPE_CHECKING:
-    from regard.evaluation.cost import Growth, Measured
-    from regard.evaluation.model_cost import Row
+    from regard.experiments.cost import Growth, Measured
+    from regard.experiments.costing import LayerCosts
+    from regard.experiments.model_cost import Row
     from regard.inspection.neighbors import Neighbor
-    from regard.running.costing import LayerCosts
-    from regard.running.translator import Answer
-    from regard.running.writer import Generation, Token
-
-
-def note(line: str) -> None:
-    """Something beside the result."""
-    print(line, file=sys.stderr)
+    from regard.tasks.language_modeling.pipeline import Generation, Token
+    from regard.tasks.translation.pipeline import Answer
 
 
 def note_if_slow() -> None:

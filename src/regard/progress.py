@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from regard.training.loop import Report
 
 
+def note(line: str) -> None:
+    """Print a line beside the result, on standard error."""
+    print(line, file=sys.stderr)
+
+
 def follow(reports: "Iterable[Report]") -> "Report":
     """Draw the reports as they come; gives the last one, with the newest held-out scores."""
     console = Console(stderr=True)

@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from regard.data.glue import GLUE, GlueTask, task_of
+from regard.data.readers.glue import GLUE, GlueTask, task_of
 
 GOOD, BAD = ("good", "fine", "lovely", "great"), ("bad", "poor", "awful", "dull")
 NAMES = ("Ann", "Bob", "Eve", "Tom", "Sue", "Max")

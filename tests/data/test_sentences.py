@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data import cutting
-from regard.data.cutting import between_blank_lines
-from regard.data.pairs import is_validation
+from regard.data import chunking as cutting
+from regard.data.chunking import between_blank_lines
+from regard.data.readers.pairs import is_validation
 from regard.data.sentences import LONG_LINE, SentenceCorpus, sentences_of
 from regard.data.text_corpus import TextDataConfig
 

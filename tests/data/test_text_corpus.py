@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regard.config import override
 from regard.data import text_corpus
-from regard.data.cutting import Piece
+from regard.data.chunking import Piece
 from regard.data.text_corpus import TextCorpus, TextDataConfig, ends_of_documents, whole_documents
 from regard.errors import ConfigError, DataError
 

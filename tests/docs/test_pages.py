@@ -21,7 +21,7 @@ from regard import recipes
 from regard.cli import app
 from regard.cli.app import split
 from regard.config import override
-from regard.recipes.run import Given
+from regard.tasks.recipe import Given
 
 PAGES = sorted(Path(__file__).parents[2].glob("docs/lectures/*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -13,8 +13,8 @@ from regard.errors import ConfigError, FolderError
 from regard.files import write_folder
 from regard.huggingface.folder import Pooling
 from regard.models import MODELS
-from regard.text.word_pieces import WordPieces
-from regard.worlds.sentences import sentences
+from regard.synthetic.translation.sentences import sentences
+from regard.tokenizers.wordpiece import WordPieces
 from tests.huggingface.comparing import assert_same_model
 
 SIZE, PADDING = 300, 0

@@ -11,7 +11,7 @@ from regard import huggingface
 from regard.errors import ConfigError, FolderError
 from regard.files import write_folder
 from regard.models.gpt import GPT, GPTConfig
-from regard.text.plain import TextTokenizer
+from regard.tokenizers.text import TextTokenizer
 from tests.huggingface.comparing import assert_same_model
 
 SHAPES = {

@@ -13,7 +13,7 @@ from regard.errors import FolderError
 from regard.files import write_folder
 from regard.layers.positions import Rotary
 from regard.models.llama import Llama, LlamaConfig
-from regard.text.plain import TextTokenizer
+from regard.tokenizers.text import TextTokenizer
 from tests.huggingface.comparing import assert_same_model
 
 STRETCH = {

@@ -20,8 +20,8 @@ from regard.generation.decode import Limits
 from regard.huggingface import marian
 from regard.layers.positions import sinusoidal_halves
 from regard.models.transformer import Transformer, TransformerConfig
-from regard.text.tokenizer import Tokenizer
-from regard.worlds.sentences import sentences
+from regard.synthetic.translation.sentences import sentences
+from regard.tokenizers.bpe import Tokenizer
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.vectors import Vectors
+from regard.data.readers.word_vectors import Vectors
 from regard.errors import InputError
 from regard.inspection.neighbors import analogy, compare, near_spellings, nearest, shared
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer as Core
-from tokenizers import decoders, models
 from torch.testing import assert_close
 
 from regard.errors import InputError
 from regard.inspection.table import table_of
-from regard.text.plain import TextTokenizer
-from regard.text.spelling import whole_words
-from regard.text.tokenizer import Tokenizer
+from regard.tokenizers.bpe import Tokenizer
+from regard.tokenizers.byte_level import whole_words
+from regard.tokenizers.text import TextTokenizer
 from tests.contracts.examples import LANGUAGE_MODELS, TRANSLATORS, named
+from tokenizers import Tokenizer as Core
+from tokenizers import decoders, models
 
 
 @pytest.mark.parametrize("example", [*TRANSLATORS, *LANGUAGE_MODELS], ids=named)

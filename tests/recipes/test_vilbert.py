@@ -13,15 +13,15 @@ from regard.config import override
 from regard.errors import ConfigError, DataError, InputError
 from regard.models import build
 from regard.recipes import find
-from regard.recipes.run import Given, Recipe, Run, train_recipe
-from regard.running.image_text import ImageTextMatcher, Pointer, VisualQuestionAnswering
-from regard.running.scene_asking import asked_of, scenes_of, spoken
-from regard.running.scene_pictures import KINDS, scene_regions
-from regard.running.scene_scoring import score_asking, score_looking, score_retrieval
-from regard.running.scoring import score_folders
-from regard.text.word_pieces import WordPieces
-from regard.worlds.scene_captions import caption
-from regard.worlds.scene_words import ANSWERS
+from regard.synthetic.scenes.captions import caption
+from regard.synthetic.scenes.vocabulary import ANSWERS
+from regard.tasks.recipe import Given, Recipe, Run, train_recipe
+from regard.tasks.translation.evaluate import score_folders
+from regard.tasks.vision_language.evaluate_scenes import score_asking, score_looking, score_retrieval
+from regard.tasks.vision_language.pipeline import ImageTextMatcher, Pointer, VisualQuestionAnswering
+from regard.tasks.vision_language.scene_questions import asked_of, scenes_of, spoken
+from regard.tasks.vision_language.scene_regions import KINDS, scene_regions
+from regard.tokenizers.wordpiece import WordPieces
 
 STREAM = ["width=16", "heads=2", "layers=0", "feed_forward=16"]
 TINY = [

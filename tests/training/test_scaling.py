@@ -7,13 +7,13 @@ from copy import deepcopy
 import pytest
 import torch
 
-from regard.data.windows import TextBatch
-from regard.evaluation.formulas import training_flops
-from regard.evaluation.model_cost import counted
+from regard.experiments.model_cost import counted
 from regard.models import build
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
-from regard.tasks.language_modeling import LanguageModeling
+from regard.tasks.language_modeling.dataset import TextBatch
+from regard.tasks.language_modeling.task import LanguageModeling
+from regard.training.formulas import training_flops
 from regard.training.scaling import scale
 from tests.contracts.examples import TRANSLATORS, named
 

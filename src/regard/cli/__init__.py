@@ -22,7 +22,7 @@ from regard.cli import pictures  # isort: skip
 from regard.cli import folders  # isort: skip
 from regard.cli.app import app
 from regard.errors import RegardError
-from regard.printing import note
+from regard.progress import note
 
 __all__ = ["app", "compare", "folders", "main", "measure", "pictures", "run", "train", "words"]
 

@@ -10,7 +10,8 @@ import typer
 
 from regard.cli.app import AsJson, app, split
 from regard.errors import ConfigError
-from regard.printing import note, print_json, show_costs, show_model_cost
+from regard.printing import print_json, show_costs, show_model_cost
+from regard.progress import note
 
 LAYER_DEFAULTS = {"width": 128, "heads": 4, "kernel": 3, "longest": 4096}
 
@@ -51,7 +52,7 @@ def compare(
     `regard compare pairs.tsv.gz --rungs rnn,rnn-attention training.steps=3000`
     """
     from regard import runtime
-    from regard.comparing import Stopped, compare_rungs
+    from regard.experiments.compare import Stopped, compare_rungs
 
     paths, assignments = split(arguments or [])
     chosen = [name.strip() for name in rungs.split(",") if name.strip()]
@@ -119,8 +120,8 @@ def cost(
     `regard cost runs/demo --batch 32 --source 512 --target 512`
     """
     from regard import runtime
+    from regard.experiments.costing import cost_of_layers, cost_of_model
     from regard.inspection.pictures import check_picture
-    from regard.running.costing import cost_of_layers, cost_of_model
 
     of_layers = {"width": width, "heads": heads, "kernel": kernel, "longest": longest}
     of_model = {"batch": batch, "source": source, "target": target}

@@ -20,7 +20,7 @@ def export(
 
     Example: `regard export runs/mine out/ --to huggingface`
     """
-    from regard.running.exporting import export_folder
+    from regard.tasks.export import export_folder
 
     written = export_folder(model, output, to)
     if as_json:
@@ -35,7 +35,7 @@ def info(model: ModelFolder, as_json: AsJson = False) -> None:
 
     Example: `regard info runs/demo`
     """
-    from regard.running.describe import describe_folder
+    from regard.tasks.describe import describe_folder
 
     facts = describe_folder(model)
     if as_json:

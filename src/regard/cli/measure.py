@@ -9,7 +9,8 @@ import typer
 from regard.cli.app import AsJson, Beams, ModelFolder, Precision, app, split
 from regard.cli.pictures import ENDINGS
 from regard.errors import ConfigError
-from regard.printing import note, note_if_slow, print_json, show_scores
+from regard.printing import note_if_slow, print_json, show_scores
+from regard.progress import note
 
 
 @app.command()
@@ -73,7 +74,7 @@ def evaluate(
     from regard import runtime
     from regard.generation import Sample
     from regard.huggingface.gguf import is_gguf
-    from regard.running.scoring import score_folders
+    from regard.tasks.translation.evaluate import score_folders
 
     if seeds is not None and beam is not None:
         raise ConfigError(f"--seeds {seeds} samples, --beam {beam} searches; give one")
@@ -127,7 +128,7 @@ def check(
     """Hold a model against the laws: causality, padding, batch = single, cached = uncached, and so on.
 
     Prints the largest deviation each law found, and exits with 1 when one is broken. A module of your own needs ten
-    lines around it; `python -c "import regard.evaluation.laws as l; help(l)"` shows them.
+    lines around it; `python -c "import regard.experiments.laws as l; help(l)"` shows them.
 
     Examples:
 
@@ -136,7 +137,7 @@ def check(
     `regard check mine.py`
     """
     from regard import runtime
-    from regard.running.checking import check_model
+    from regard.experiments.check import check_model
 
     runtime.prepare()
     findings = []

@@ -10,21 +10,27 @@ import typer
 from regard.cli.app import AsJson, app
 from regard.errors import InputError, PictureError
 from regard.files import encode_json, read_json, write_file
-from regard.printing import note, print_json
+from regard.printing import print_json
+from regard.progress import note
 
 if TYPE_CHECKING:
     from regard.data.regions import PictureRegions
     from regard.generation import Strategy
-    from regard.running.captioner import Captioner
-    from regard.running.image_text import ImageTextMatcher, Pointer, VisionLanguagePipeline, VisualQuestionAnswering
+    from regard.tasks.captioning.pipeline import Captioner
+    from regard.tasks.vision_language.pipeline import (
+        ImageTextMatcher,
+        Pointer,
+        VisionLanguagePipeline,
+        VisualQuestionAnswering,
+    )
 
 ENDINGS = {".png", ".jpg", ".jpeg"}
 SHOWN = 10  # of a ranking
 
 
 def is_seeing(runner: Any) -> bool:
-    from regard.running.captioner import Captioner
-    from regard.running.image_text import VisionLanguagePipeline
+    from regard.tasks.captioning.pipeline import Captioner
+    from regard.tasks.vision_language.pipeline import VisionLanguagePipeline
 
     return isinstance(runner, Captioner | VisionLanguagePipeline)
 
@@ -40,8 +46,8 @@ def see(
     as_json: bool,
 ) -> None:
     """Run a model on pictures: each input is a picture, a folder of them, or a text about the first."""
-    from regard.running.captioner import Captioner
-    from regard.running.image_text import ImageTextMatcher, VisualQuestionAnswering
+    from regard.tasks.captioning.pipeline import Captioner
+    from regard.tasks.vision_language.pipeline import ImageTextMatcher, VisualQuestionAnswering
 
     if isinstance(runner, Captioner):
         if find is not None or boxes is not None:
@@ -190,9 +196,9 @@ def scenes(
 
     from PIL import Image
 
-    from regard.worlds.scene_captions import captions
-    from regard.worlds.scene_questions import questions
-    from regard.worlds.scenes import Scenes
+    from regard.synthetic.scenes.captions import captions
+    from regard.synthetic.scenes.questions import questions
+    from regard.synthetic.scenes.scene import Scenes
 
     world = Scenes(seed, part)  # type: ignore[arg-type]
     if output.exists() and (not output.is_dir() or any(output.iterdir())):

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import ConfigError, InputError
-from regard.printing import note, print_json
+from regard.printing import print_json
+from regard.progress import note
 
 if TYPE_CHECKING:
-    from regard.running.classifier import Classifier
-    from regard.running.encoder import Embedder
-    from regard.running.filler import FilledMask, FillMask
-    from regard.running.tagger import Tagger
+    from regard.tasks.classification.pipeline import Classifier
+    from regard.tasks.embedding.pipeline import Embedder
+    from regard.tasks.masked_lm.pipeline import FilledMask, FillMask
+    from regard.tasks.tagging.pipeline import Tagger
 
 BAR = 24  # signs of a probability of 1
 NEIGHBORS = 3
@@ -28,9 +29,9 @@ def read(
     as_json: bool,
 ) -> None:
     """Run a reader on texts: its own task, or with `embed` (and without a head) their vectors."""
-    from regard.running.classifier import Classifier
-    from regard.running.filler import FillMask
-    from regard.running.tagger import Tagger
+    from regard.tasks.classification.pipeline import Classifier
+    from regard.tasks.masked_lm.pipeline import FillMask
+    from regard.tasks.tagging.pipeline import Tagger
 
     blank = sum(not text.strip() for text in texts)
     texts = [text for text in texts if text.strip()]
@@ -68,7 +69,7 @@ def _tell_blank(count: int) -> None:
 
 
 def _fill(runner: "FillMask", texts: list[str], second: str | None, count: int | None, as_json: bool) -> None:
-    from regard.running.filler import GUESSES
+    from regard.tasks.masked_lm.pipeline import GUESSES
 
     if second is not None:
         for text in texts:
@@ -83,7 +84,7 @@ def _fill(runner: "FillMask", texts: list[str], second: str | None, count: int |
 
 def _follow(runner: "FillMask", text: str, second: str, count: int | None, as_json: bool) -> None:
     """How likely the second text follows; where one of them hides a word, also which it may be beside the other."""
-    from regard.running.filler import GUESSES
+    from regard.tasks.masked_lm.pipeline import GUESSES
 
     mask = runner.tokenizer.token(runner.tokenizer.mask_id)
     hides = mask is not None and mask in text + second

@@ -25,8 +25,8 @@ from regard.printing import (
 
 if TYPE_CHECKING:
     from regard.generation import Strategy
-    from regard.running.translator import Translator
-    from regard.running.writer import TextGenerator
+    from regard.tasks.language_modeling.pipeline import TextGenerator
+    from regard.tasks.translation.pipeline import Translator
 
 SEARCH, CHANCE, TEXT, PAIR = "Searching", "Drawing by chance", "Language models", "Translators"
 READ, SEE = "Readers (BERT)", "Pictures"
@@ -177,8 +177,8 @@ def run(
     import regard
     from regard import runtime
     from regard.inspection.pictures import check_picture
-    from regard.running.encoder import Embedder
-    from regard.running.translator import Translator
+    from regard.tasks.embedding.pipeline import Embedder
+    from regard.tasks.translation.pipeline import Translator
 
     runtime.prepare()
     runner = regard.load(model, precision=precision)

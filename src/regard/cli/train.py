@@ -7,10 +7,11 @@ import typer
 
 from regard.cli.app import AsJson, app, split
 from regard.errors import ConfigError
-from regard.printing import note, note_if_slow, print_json, show_scores
+from regard.printing import note_if_slow, print_json, show_scores
+from regard.progress import note
 
 if TYPE_CHECKING:
-    from regard.recipes.run import Given, Recipe
+    from regard.tasks.recipe import Given, Recipe
     from regard.training.loop import Report
 
 
@@ -85,7 +86,7 @@ def train(
     `regard train captioner photos/ captions.jsonl -o runs/captions`
     """
     from regard import recipes, runtime
-    from regard.recipes.run import Given
+    from regard.tasks.recipe import Given
 
     paths, assignments = split(arguments or [])
     found, given = recipes.find(recipe), Given(paths, start)
@@ -112,7 +113,7 @@ def train(
 
 def _train(recipe: "Recipe", given: "Given", assignments: list[str], target: Path) -> "Report":
     from regard.progress import follow
-    from regard.recipes.run import train_recipe
+    from regard.tasks.recipe import train_recipe
 
     last = follow(train_recipe(recipe, given, assignments, target))
     if last.stopped:
@@ -134,6 +135,6 @@ def _train_seeds(recipe: "Recipe", given: "Given", assignments: list[str], targe
 
 def _scores(folders: list[Path]) -> dict[str, Any]:
     """What the trained models reach on what they held out."""
-    from regard.running.scoring import score_folders
+    from regard.tasks.translation.evaluate import score_folders
 
     return score_folders(folders, [], [None])

@@ -7,10 +7,11 @@ import typer
 
 from regard.cli.app import AsJson, app
 from regard.errors import InputError
-from regard.printing import note, print_json, show_near, show_near_both
+from regard.printing import print_json, show_near, show_near_both
+from regard.progress import note
 
 if TYPE_CHECKING:
-    from regard.data.vectors import Vectors
+    from regard.data.readers.word_vectors import Vectors
     from regard.inspection.neighbors import Neighbor
 
 MAPPED = 2000  # words of a map that is of no words in particular
@@ -101,7 +102,7 @@ def _check(asked: list[str], analogy: bool, by: str, method: str, map_: Path | N
 
 
 def _open(source: Path, most: int | None) -> "Vectors":
-    from regard.running.words import open_words
+    from regard.tasks.word_vectors import open_words
 
     found = open_words(source, most)
     if found.repeated:

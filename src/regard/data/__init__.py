@@ -1,1 +1,1 @@
-"""The user's files, from sentence pairs on disk to batches of numbers in an order that can be resumed."""
+"""From files to batches: readers of formats, memory-mapped stores, splits, and batches in a resumable order."""

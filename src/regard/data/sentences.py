@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from regard.data.cutting import Piece
-from regard.data.documents import read_documents
-from regard.data.pairs import BadLines
+from regard.data.chunking import Piece
+from regard.data.readers.documents import read_documents
+from regard.data.readers.pairs import BadLines
 from regard.data.text_corpus import TextCorpus, TextFilesConfig
 
 LONG_LINE = 160  # characters; a sentence seldom has as many

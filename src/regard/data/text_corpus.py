@@ -7,9 +7,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from regard.config import Config
-from regard.data.cutting import Piece
-from regard.data.documents import expand, read_documents
-from regard.data.pairs import BadLines, is_validation
+from regard.data.chunking import Piece
+from regard.data.readers.documents import expand, read_documents
+from regard.data.readers.pairs import BadLines, is_validation
 
 SAMPLE = 200_000_000  # characters that a tokenizer is trained on; more change little but the time
 ENOUGH = 10  # documents kept out, when whole ones are

@@ -23,7 +23,7 @@ from regard.huggingface.sentences import pooling_files, read_pooling
 from regard.models import MODELS, kind_of
 from regard.models.bert import BertConfig
 from regard.models.special_ids import EncoderIds
-from regard.text.word_pieces import WordPieces
+from regard.tokenizers.wordpiece import WordPieces
 
 PREFIX = "bert."
 NAMES = Names(

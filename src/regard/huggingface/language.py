@@ -15,8 +15,8 @@ from regard.errors import FolderError
 from regard.files import encode_json, read_json
 from regard.huggingface.folder import GENERATION, WEIGHTS, ForeignConfig
 from regard.models.special_ids import CausalLMIds
-from regard.text.plain import TextTokenizer
-from regard.text.word_pieces import WordPieces
+from regard.tokenizers.text import TextTokenizer
+from regard.tokenizers.wordpiece import WordPieces
 
 TASK = "language"
 # Their names of an activation -> ours; written is the first that means the same.

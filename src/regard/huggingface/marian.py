@@ -29,8 +29,8 @@ from regard.huggingface.folder import (
 from regard.layers.positions import sinusoidal_halves
 from regard.models.special_ids import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
-from regard.text.sentence_pieces import SOURCE, SentencePieces
-from regard.text.tokenizer import END, PADDING, UNKNOWN, Tokenizer
+from regard.tokenizers.bpe import END, PADDING, UNKNOWN, Tokenizer
+from regard.tokenizers.sentencepiece import SOURCE, SentencePieces
 
 KINDS = ("transformer",)
 TOKENIZER_CONFIG = "tokenizer_config.json"

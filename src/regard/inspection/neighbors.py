@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from regard.data.vectors import Vectors
+from regard.data.readers.word_vectors import Vectors
 from regard.errors import InputError
 
 BLOCK = 1 << 14  # rows whose differences are held at once

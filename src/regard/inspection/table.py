@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from torch import Tensor
 
-from regard.data.vectors import Vectors
+from regard.data.readers.word_vectors import Vectors
 from regard.errors import InputError
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from regard.recipes.run import Recipe
+    from regard.tasks.recipe import Recipe
 
 # name -> the module whose RECIPE it is; modules are imported when they are asked for, so that a list needs no torch
 RECIPES = {

@@ -16,10 +16,10 @@ in it is 53 %; a probe that knew only who acts and the adjective would reach 84 
 """
 
 from regard.models.bert import BertForPreTrainingConfig
-from regard.recipes.masked_text import EXAMPLE, OWN_EXAMPLE, WITHOUT_DATA, begun, prepare
-from regard.recipes.run import Given, Recipe, Run
-from regard.tasks.masked_data import MaskedDataConfig
-from regard.tasks.masked_language import MaskedLanguageConfig
+from regard.tasks.masked_lm.corpus import MaskedDataConfig
+from regard.tasks.masked_lm.data import EXAMPLE, OWN_EXAMPLE, WITHOUT_DATA, begun, prepare
+from regard.tasks.masked_lm.task import MaskedLanguageConfig
+from regard.tasks.recipe import Given, Recipe, Run
 from regard.training.loop import TrainingConfig
 
 

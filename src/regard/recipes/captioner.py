@@ -20,13 +20,13 @@ The captions of your pictures are a file: .jsonl, .tsv, .csv, Flickr8k's and Fli
 
 from pathlib import Path
 
-from regard.data.captioned import CaptionDataConfig
 from regard.huggingface.hub import find
 from regard.huggingface.vit import read_sight
 from regard.models.captioner import CaptionerConfig
-from regard.recipes.pictures import EXAMPLE, WITHOUT_DATA, prepare
-from regard.recipes.run import Given, Recipe, Run
-from regard.tasks.captioning import CaptioningConfig
+from regard.tasks.captioning.data import EXAMPLE, WITHOUT_DATA, prepare
+from regard.tasks.captioning.dataset import CaptionDataConfig
+from regard.tasks.captioning.task import CaptioningConfig
+from regard.tasks.recipe import Given, Recipe, Run
 from regard.training.loop import TrainingConfig
 
 

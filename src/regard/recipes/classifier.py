@@ -10,12 +10,12 @@ most; it ends early when five evaluations bring nothing better, and keeps the be
 nothing, with a small encoder and a vocabulary of your texts. See `regard recipes glue` for a figure.
 """
 
-from regard.data.labeled_corpus import LabeledDataConfig
 from regard.models.bert import BertForSequenceClassificationConfig
-from regard.recipes.fine_tuning import encoder_with, training
-from regard.recipes.labeled_text import prepare
-from regard.recipes.run import Given, Recipe, Run
-from regard.tasks.classification import ClassificationConfig
+from regard.tasks.classification.corpus import LabeledDataConfig
+from regard.tasks.classification.data import prepare
+from regard.tasks.classification.task import ClassificationConfig
+from regard.tasks.fine_tuning import encoder_with, training
+from regard.tasks.recipe import Given, Recipe, Run
 
 
 def settings(given: Given) -> Run:

@@ -11,12 +11,12 @@ people's ratings: accuracy 84.5 ± 0.6 % on 1,000 others (training.epochs=1, 2 s
 cores).
 """
 
-from regard.data.labeled_corpus import GlueDataConfig
 from regard.models.bert import BertForSequenceClassificationConfig
-from regard.recipes.fine_tuning import encoder_with, training
-from regard.recipes.labeled_text import prepare_glue
-from regard.recipes.run import Given, Recipe, Run
-from regard.tasks.classification import ClassificationConfig
+from regard.tasks.classification.corpus import GlueDataConfig
+from regard.tasks.classification.data import prepare_glue
+from regard.tasks.classification.task import ClassificationConfig
+from regard.tasks.fine_tuning import encoder_with, training
+from regard.tasks.recipe import Given, Recipe, Run
 
 
 def settings(given: Given) -> Run:

@@ -13,9 +13,9 @@ Its sentences read like documentation and mean little. More time: training.minut
 
 from regard.data.text_corpus import TextDataConfig
 from regard.models.gpt import GPTConfig
-from regard.recipes.plain_text import EXAMPLE, WITHOUT_DATA, begun, prepare
-from regard.recipes.run import Given, Recipe, Run
-from regard.tasks.language_modeling import LanguageModelingConfig
+from regard.tasks.language_modeling.data import EXAMPLE, WITHOUT_DATA, begun, prepare
+from regard.tasks.language_modeling.task import LanguageModelingConfig
+from regard.tasks.recipe import Given, Recipe, Run
 from regard.training.loop import TrainingConfig
 
 

@@ -7,14 +7,14 @@ user's own pairs about four million.
 from dataclasses import dataclass
 
 from regard.config import Config
-from regard.data.pairs import DataConfig
+from regard.data.readers.pairs import DataConfig
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
 from regard.recipes import translator
-from regard.recipes.parallel_text import EXAMPLE, OWN_EXAMPLE, WITHOUT_DATA, prepare
-from regard.recipes.run import Given, Recipe, Run
-from regard.tasks.translation import TranslationConfig
+from regard.tasks.recipe import Given, Recipe, Run
+from regard.tasks.translation.data import EXAMPLE, OWN_EXAMPLE, WITHOUT_DATA, prepare
+from regard.tasks.translation.task import TranslationConfig
 from regard.training.loop import TrainingConfig
 from regard.training.optimizer import Kind
 

@@ -14,9 +14,9 @@ was the first one tried; twice as high it stood at 1.862 after 1,000 steps, agai
 
 from regard.data.text_corpus import TextDataConfig
 from regard.models.gpt import GPTConfig
-from regard.recipes.plain_text import prepare
-from regard.recipes.run import Given, Recipe, Run
-from regard.tasks.language_modeling import LanguageModelingConfig
+from regard.tasks.language_modeling.data import prepare
+from regard.tasks.language_modeling.task import LanguageModelingConfig
+from regard.tasks.recipe import Given, Recipe, Run
 from regard.training.loop import TrainingConfig
 
 

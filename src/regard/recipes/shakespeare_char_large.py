@@ -8,9 +8,9 @@ size), so the 500 steps take about half an hour. No full run has been measured y
 
 from regard.data.text_corpus import TextDataConfig
 from regard.models.gpt import GPTConfig
-from regard.recipes.plain_text import prepare
-from regard.recipes.run import Given, Recipe, Run
-from regard.tasks.language_modeling import LanguageModelingConfig
+from regard.tasks.language_modeling.data import prepare
+from regard.tasks.language_modeling.task import LanguageModelingConfig
+from regard.tasks.recipe import Given, Recipe, Run
 from regard.training.loop import TrainingConfig
 
 

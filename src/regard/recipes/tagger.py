@@ -8,12 +8,12 @@ A word a line with its label, a blank line between sentences. Labels such as B-P
 entities. Without --from it begins from nothing, with a small encoder and a vocabulary of your words.
 """
 
-from regard.data.tagged_corpus import TaggedDataConfig
 from regard.models.bert import BertForTokenClassificationConfig
-from regard.recipes.fine_tuning import encoder_with, training
-from regard.recipes.run import Given, Recipe, Run
-from regard.recipes.tagged_text import prepare
-from regard.tasks.tagging import TaggingConfig
+from regard.tasks.fine_tuning import encoder_with, training
+from regard.tasks.recipe import Given, Recipe, Run
+from regard.tasks.tagging.corpus import TaggedDataConfig
+from regard.tasks.tagging.data import prepare
+from regard.tasks.tagging.task import TaggingConfig
 
 
 def settings(given: Given) -> Run:

@@ -17,11 +17,11 @@ schedule with it. On 122,608 English-Spanish pairs of Tatoeba (CC BY 2.0 FR), ab
 with 1,350, it was 37.8 and 39.4. More time: training.minutes=120 training.steps=20000.
 """
 
-from regard.data.pairs import DataConfig
+from regard.data.readers.pairs import DataConfig
 from regard.models.transformer import TransformerConfig
-from regard.recipes.parallel_text import EXAMPLE, OWN_EXAMPLE, WITHOUT_DATA, prepare
-from regard.recipes.run import Given, Recipe, Run
-from regard.tasks.translation import TranslationConfig
+from regard.tasks.recipe import Given, Recipe, Run
+from regard.tasks.translation.data import EXAMPLE, OWN_EXAMPLE, WITHOUT_DATA, prepare
+from regard.tasks.translation.task import TranslationConfig
 from regard.training.loop import TrainingConfig
 
 

@@ -23,13 +23,13 @@ at best.
 
 from pathlib import Path
 
-from regard.data.image_text import PairingConfig
 from regard.data.masking import MaskingConfig
 from regard.models.vilbert import SeeingConfig, ViLBERTForPreTrainingConfig
-from regard.recipes.picture_text import PictureDataConfig, prepare_pictures
-from regard.recipes.run import Given, Prepared, Recipe, Run
-from regard.recipes.scene_text import SceneDataConfig, prepare_pairs
-from regard.recipes.seeing import encoder_with
+from regard.tasks.recipe import Given, Prepared, Recipe, Run
+from regard.tasks.vision_language.data import PictureDataConfig, prepare_pictures
+from regard.tasks.vision_language.fine_tuning import encoder_with
+from regard.tasks.vision_language.pairs import PairingConfig
+from regard.tasks.vision_language.scene_data import SceneDataConfig, prepare_pairs
 from regard.training.loop import TrainingConfig
 
 # Of what is said of a scene a word can be told by the picture: more may be asked for, and more of it be wrong.

@@ -24,11 +24,11 @@ Measured, seed 1, of one core:
 from pathlib import Path
 
 from regard.models.vilbert import SeeingConfig, ViLBERTForQuestionAnsweringConfig
-from regard.recipes.asked_pictures import prepare_folder
-from regard.recipes.run import Given, Prepared, Recipe, Run
-from regard.recipes.scene_text import QuestionDataConfig, prepare_questions
-from regard.recipes.seeing import encoder_with
-from regard.tasks.picture_questions import PictureQuestionsConfig
+from regard.tasks.recipe import Given, Prepared, Recipe, Run
+from regard.tasks.vision_language.fine_tuning import encoder_with
+from regard.tasks.vision_language.question_folder import prepare_folder
+from regard.tasks.vision_language.questions import PictureQuestionsConfig
+from regard.tasks.vision_language.scene_data import QuestionDataConfig, prepare_questions
 from regard.training.loop import TrainingConfig
 
 

@@ -25,10 +25,10 @@ from regard.checkpoint import average
 from regard.config import Config
 from regard.data.batches import Position
 from regard.errors import ConfigError, TrainingError
-from regard.evaluation import evaluate as evaluation
-from regard.evaluation.formulas import training_flops
 from regard.files import Files
 from regard.runtime import matrix_limit, seed_everything
+from regard.training import validation as evaluation
+from regard.training.formulas import training_flops
 from regard.training.log import Log
 from regard.training.optimizer import (
     Kind,

@@ -185,7 +185,7 @@ class RunFolder:
         config = read_config(folder / CONFIG) if (folder / CONFIG).is_file() else {"format": FORMAT}
         weights, optimizer = read_tensors(folder / WEIGHTS), read_tensors(folder / OPTIMIZER)
         if config["format"] == 1:
-            weights, optimizer = (renamed.weights(config["kind"], part) for part in (weights, optimizer))
+            weights, optimizer = (renamed.weights(str(config["kind"]), part) for part in (weights, optimizer))
         return Checkpoint(folder, _progress(read_json(folder / STATE), folder / STATE), weights, optimizer)
 
 

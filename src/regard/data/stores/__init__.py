@@ -1,0 +1,1 @@
+"""Stores: data tokenized or decoded once, kept on disk and memory-mapped."""

@@ -1,1 +1,0 @@
-"""Measuring a model: what it scores, what it costs, which laws it keeps."""

@@ -1,0 +1,1 @@
+"""Data we generate, with the true answer known: sentence pairs, stories, scenes."""

@@ -1,0 +1,1 @@
+"""Drawn scenes with their captions, questions, statements and referring phrases."""

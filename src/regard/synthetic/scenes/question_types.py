@@ -1,0 +1,34 @@
+"""What a question or a statement of this world is about, told by its words."""
+
+from regard.synthetic.scenes.objects import SHAPES
+
+
+def question_kind(text: str) -> str:
+    """color, shape, size or texture (what is it); count; presence (is there); place (how two stand); trait (is it so).
+
+    `is the star above the ring ?` is of place, `is the star above the ring a star ?` of a trait.
+    """
+    words = text.split()
+    if words[0] == "what":
+        return words[1]
+    if words[0] == "how":
+        return "count"
+    return "presence" if words[1] == "there" else _place_or_trait(words[:-1])
+
+
+def statement_kind(text: str) -> str:
+    """count, presence, place or trait."""
+    words = text.split()
+    if words[0] == "there":
+        return "presence" if words[2] == "a" else "count"
+    return _place_or_trait(words)
+
+
+def phrase_kind(text: str) -> str:
+    """direct (by its own traits) or relational (by how it stands to another thing)."""
+    return "relational" if text.split().count("the") > 1 else "direct"
+
+
+def _place_or_trait(words: list[str]) -> str:
+    """A place is said of a thing by its shape; a trait is one word, or a shape behind `a`."""
+    return "place" if words[-1] in SHAPES and words[-2] != "a" else "trait"

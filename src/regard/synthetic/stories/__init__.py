@@ -1,0 +1,1 @@
+"""Short stories in which the referent of `it` is known."""

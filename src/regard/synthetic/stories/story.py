@@ -1,0 +1,193 @@
+"""Short English stories whose truth is known, with the lecture's question in each: what does `it` mean?
+
+    the animal did not cross the street because it was too tired .
+    the animal did not cross the street because it was too wide .
+
+A story has somebody with an animal or a vehicle, a place, a goal, a failure with its cause, and a remedy. Names and
+pronouns, colors, days and weather, sounds and food, causes and remedies hang together, so masked words can be
+guessed and a next sentence can be told from another story's. The only `it` stands in the sentence of the failure. Half
+of the stories are told in short: in place of cause and remedy they say the same once more without it, such as
+`everybody could see that the street was too wide .`
+
+Either noun is meant as often as the other, for every pair of nouns; half of the sentences have the one who acts in
+second place (`the street was not crossed by the animal because it was too tired`), so neither the order nor the
+adjective alone tells the answer: one has to know what fits what.
+
+The held-out part has the (subject, object, adjective) triples that never occur in training: of each pair of nouns
+one adjective for either answer. The two sentences above are among them, so they are always new.
+
+    python -m regard.synthetic.stories.story --count 15 --part validation
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from typing import Literal, NamedTuple, get_args
+
+from regard.errors import ConfigError
+from regard.synthetic.seeded import Draw, seed_name
+from regard.synthetic.stories.causes import CAUSES, Kind
+from regard.synthetic.stories.telling import (
+    ACTOR_FIRST,
+    ACTOR_SECOND,
+    BLAME,
+    DONE,
+    ENDINGS,
+    GOALS,
+    OPENINGS,
+    REACTION,
+    Plot,
+    every_word,
+    slots,
+)
+from regard.synthetic.stories.vocabulary import BOYS, COLORS, FRAMES, GIRLS, KEEPSAKES, PLACES, VEHICLES, Actor, Frame
+
+Part = Literal["training", "validation"]
+PARTS: tuple[Part, ...] = get_args(Part)
+VOCABULARY: tuple[str, ...] = every_word()
+SALT = 20  # chosen so that the lecture's two sentences are held out
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an `it` means. Word numbers count the words between spaces, from 0."""
+
+    sentence: int
+    it: int
+    candidates: tuple[int, int]  # the two nouns it could mean, in the order they stand
+    answer: int  # 0 or 1: which of them is meant
+
+
+@dataclass(frozen=True)
+class Story:
+    """Four to seven sentences of lowercase words; the full stop is a word of its own."""
+
+    sentences: tuple[str, ...]
+    references: tuple[Reference, ...]
+
+    @property
+    def text(self) -> str:
+        """One sentence a line."""
+        return "\n".join(self.sentences)
+
+
+class Stories:
+    """As many stories as one likes: story `index` is a pure function of seed, part and index."""
+
+    def __init__(self, seed: int = 0, part: Part = "training") -> None:
+        if part not in PARTS:
+            raise ConfigError(f"part {part!r} is unknown; choose one of {', '.join(PARTS)}")
+        self.seed = seed
+        self.part = part
+
+    def __getitem__(self, index: int) -> Story:
+        draw = Draw(f"story {self.seed} {seed_name(self.part)} {index}")
+        return tell(plot(draw, self.part), draw)
+
+    def stories(self, start: int, stop: int) -> Iterator[Story]:
+        """Stories `start` to `stop - 1`."""
+        return (self[index] for index in range(start, stop))
+
+
+def plot(draw: Draw, part: Part) -> Plot:
+    """What happens, to whom, where: the pair of nouns first, then which of them is to blame, then why."""
+    frame = draw.pick(FRAMES)
+    actor, thing = draw.pick(frame.actors), draw.pick(tuple(frame.objects))
+    blamed = draw.one_in(2)
+    cause = CAUSES[kind(frame, actor, blamed)][draw.pick(adjectives(frame, actor, thing, blamed, part))]
+    girl = draw.one_in(2)
+    return Plot(
+        frame=frame,
+        actor=actor,
+        thing=thing,
+        actor_blamed=blamed,
+        cause=cause,
+        girl=girl,
+        name=draw.pick(GIRLS if girl else BOYS),
+        place=draw.pick(PLACES),
+        keepsake=f"{draw.pick(COLORS)} {draw.pick(KEEPSAKES)}",
+        weather=draw.pick(cause.weather),
+    )
+
+
+def kind(frame: Frame, actor: Actor, actor_blamed: bool) -> Kind:
+    """The kind of noun that is to blame."""
+    if actor_blamed:
+        return "thing" if actor in VEHICLES else "living"
+    if frame.setting == "ride":
+        return "living"
+    return "way" if frame.setting in ("journey", "search") else "thing"
+
+
+def adjectives(frame: Frame, actor: Actor, thing: str, actor_blamed: bool, part: Part) -> tuple[str, ...]:
+    """Those a part of the stories says of one noun of a pair: one is held out, training has the others."""
+    fitting = frame.traits if actor_blamed else frame.objects[thing]
+    kept = validation(actor.noun, thing, fitting)
+    return (kept,) if part == "validation" else tuple(word for word in fitting if word != kept)
+
+
+@cache
+def validation(subject: str, thing: str, fitting: tuple[str, ...]) -> str:
+    """The adjective never said of this pair in training: that of the triple with the least hash."""
+    return min(fitting, key=lambda word: blake2b(f"{SALT} {subject} {thing} {word}".encode(), digest_size=8).digest())
+
+
+def tell(plot: Plot, draw: Draw) -> Story:
+    """The story in words, in full or in short; some of its sentences may be left unsaid."""
+    filled = slots(plot)
+    actor_first = draw.one_in(2)
+    failure = draw.pick(ACTOR_FIRST if actor_first else ACTOR_SECOND)
+    told = _in_short(plot, draw) if draw.one_in(2) else _in_full(plot, draw)
+    lines = [draw.pick(OPENINGS[plot.manner]), draw.pick(GOALS[plot.course]), told.before, failure, *told.behind]
+    at = 3 if told.before else 2
+    sentences = tuple(line.format_map(filled) for line in lines if line)
+    return Story(sentences, (_reference(at, sentences[at].split(), plot, actor_first),))
+
+
+class _Told(NamedTuple):
+    """What is told beside the failure: its cause, and what came of it; empty lines are left unsaid."""
+
+    before: str
+    behind: list[str]
+
+
+def _in_short(plot: Plot, draw: Draw) -> _Told:
+    """Behind the failure its cause once more, with the noun in place of `it`."""
+    return _Told("", [draw.pick(BLAME), draw.pick(ENDINGS[plot.frame.setting]) if draw.one_in(2) else ""])
+
+
+def _in_full(plot: Plot, draw: Draw) -> _Told:
+    """What had happened, a reaction, the remedy, the act at last, an ending: three of these and the remedy at most."""
+    cause = plot.cause
+    before = cause.before if cause.told or not draw.one_in(3) else ""
+    reaction, done, ending = draw.one_in(3), cause.mended and draw.one_in(2), draw.one_in(2)
+    reaction = reaction and not (before and done and ending)
+    behind = [draw.pick(REACTION) if reaction else "", cause.after, DONE if done else ""]
+    return _Told(before, [*behind, draw.pick(ENDINGS[plot.frame.setting]) if ending else ""])
+
+
+def _reference(sentence: int, words: list[str], plot: Plot, actor_first: bool) -> Reference:
+    first, second = sorted((words.index(plot.actor.noun), words.index(plot.thing)))
+    return Reference(sentence, words.index("it"), (first, second), int(actor_first != plot.actor_blamed))
+
+
+def main() -> None:
+    """Prints a sample: the stories, and under each what its `it` means."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--count", type=int, default=15)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--part", choices=PARTS, default="training")
+    choices = parser.parse_args()
+    for story in Stories(choices.seed, choices.part).stories(0, choices.count):
+        sys.stdout.write(f"{story.text}\n")
+        for found in story.references:
+            words = story.sentences[found.sentence].split()
+            sys.stdout.write(f"  it = {words[found.candidates[found.answer]]}\n")
+        sys.stdout.write("\n")
+
+
+if __name__ == "__main__":
+    main()

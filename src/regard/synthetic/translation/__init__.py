@@ -1,0 +1,1 @@
+"""English sentences with their Spanish translations and gold word alignments."""

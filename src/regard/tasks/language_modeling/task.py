@@ -1,0 +1,61 @@
+"""Language modeling: any text in, the next token as the lesson.
+
+Works with any model whose `model.read(ids, segment_ids)` returns hidden states (B, T, D) and whose `table` (V, D) is
+the output projection. The logits of a whole batch never exist at once: see layers.cross_entropy.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from torch import Tensor
+
+from regard.config import Config
+from regard.data.batches import Position
+from regard.layers.cross_entropy import cross_entropy
+from regard.tasks.language_modeling.dataset import LanguageText, TextBatch
+
+
+class LanguageModelingConfig(Config):
+    """What is asked of a language model while it learns: the next token, nothing else."""
+
+
+class LanguageModeling:
+    """The task, with its data."""
+
+    name = "language"
+    unit = "tokens"
+
+    def __init__(self, data: LanguageText) -> None:
+        self.data = data
+
+    def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, TextBatch]]:
+        """Random windows without end, each step's a pure function of (seed, step)."""
+        return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
+
+    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> None:
+        """Windows are drawn without end."""
+
+    def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[TextBatch]:
+        return self.data.validation_batches(max_tokens=max_tokens, most=most)
+
+    def loss(self, model: Any, batch: TextBatch) -> Tensor:
+        """Summed cross-entropy of the batch's targets."""
+        hidden = model.read(batch.ids, batch.segment_ids)
+        return cross_entropy(hidden.flatten(0, 1), model.table, batch.targets.flatten())
+
+    def metrics(self, model: Any, loss: float, batches: Iterable[TextBatch], generate: Any) -> dict[str, float]:
+        """What the held-out loss means: perplexity, and bits a byte of text, which no tokenizer flatters.
+
+        How many bytes a token has is counted over all held-out text, also where the loss is of its beginning.
+        """
+        validation = self.data.validation
+        return surprise(loss, tokens=len(validation), text_bytes=validation.text_bytes)
+
+
+def surprise(loss: float, *, tokens: int, text_bytes: int) -> dict[str, float]:
+    """A mean loss a token in other units."""
+    return {
+        "perplexity": math.exp(min(loss, 700.0)),
+        "bits_per_byte": loss * tokens / (math.log(2) * text_bytes),
+    }

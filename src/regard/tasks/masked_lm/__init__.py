@@ -1,0 +1,1 @@
+"""The task masked_lm."""

@@ -1,0 +1,81 @@
+"""A tagger at work: texts in, a label for each word out, and the entities that the labels mark."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from regard.metrics.tagging import entities, marks_entities
+from regard.tasks.embedding.pipeline import Embedder
+from regard.tasks.reading import said_of
+from regard.tokenizers.treebank import word_spans
+from regard.tokenizers.word_rows import first_pieces, rows_of_words
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a text with its label."""
+
+    text: str
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class NamedEntity:
+    """Words that are one thing."""
+
+    text: str
+    type: str
+
+
+@dataclass(frozen=True)
+class TaggedText:
+    """A text, its words, and its entities where the labels mark such."""
+
+    text: str
+    words: list[Word]
+    entities: list[NamedEntity]
+
+
+class Tagger(Embedder):
+    """`run("Ada Lovelace lived in London").entities`; `.labels` are its tags."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self.model.config.labels)
+
+    def run(self, text: str, **options: Any) -> TaggedText:  # type: ignore[override]
+        return self.run_all([text], **options)[0]
+
+    def run_all(self, texts: Sequence[str]) -> list[TaggedText]:  # type: ignore[override]
+        """Tag many texts, cut into words as `word_spans` cuts them; each gets what it would get alone."""
+        spans = [word_spans(text) for text in texts]
+        found = self.tag([[text[a:b] for a, b in one] for text, one in zip(texts, spans, strict=True)])
+        return [self._tagged(*one) for one in zip(texts, spans, found, strict=True)]
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[Word]]:
+        """A label for each word of sentences that are split into words; a long one is read in parts."""
+        rows = [
+            (number, start, row)
+            for number, words in enumerate(sentences)
+            if words
+            for start, row in rows_of_words(self.tokenizer, words, self.longest)
+        ]
+        outside = self.labels.index("O") if "O" in self.labels else 0
+        found = [[Word(word, self.labels[outside], 0.0) for word in words] for words in sentences]
+        said = said_of(self.model, [row for _, _, row in rows], self.model)
+        for (number, start, row), logits in zip(rows, said, strict=True):
+            likely = logits.float().softmax(-1)
+            best = torch.max(likely, dim=-1)
+            for word, place in first_pieces(row).items():
+                label, probability = self.labels[int(best.indices[place])], best.values[place].item()
+                found[number][start + word] = Word(sentences[number][start + word], label, probability)
+        return found
+
+    def _tagged(self, text: str, spans: list[tuple[int, int]], words: list[Word]) -> TaggedText:
+        labels = [word.label for word in words]
+        marked = entities(labels) if marks_entities(self.labels) else []
+        named = [NamedEntity(text[spans[first][0] : spans[last][1]], kind) for kind, first, last in marked]
+        return TaggedText(text, words, named)

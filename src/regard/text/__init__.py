@@ -1,1 +1,0 @@
-"""Text to numbers and back: tokenizers behind one small interface."""

@@ -1,1 +1,0 @@
-"""Worlds we generate, where the true answer is known: sentences, scenes, stories."""

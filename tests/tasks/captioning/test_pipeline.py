@@ -1,0 +1,321 @@
+"""A captioner from training to looking: on drawn scenes, and on a folder of photographs in Flickr8k's layout."""
+
+import io
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from regard import load, recipes
+from regard.checkpoint import CONFIG
+from regard.errors import ConfigError, DataError, InputError, PictureError
+from regard.experiments.check import adapter_of
+from regard.files import read_json
+from regard.generation import Beam, Sample
+from regard.images.normalizing import normalize
+from regard.inspection.looks import save_look
+from regard.metrics.captions import bleu4, cider, exact_match
+from regard.metrics.looking import cells_of
+from regard.synthetic.scenes.captions import caption
+from regard.synthetic.scenes.scene import Scenes
+from regard.tasks.captioning import evaluate as caption_scoring
+from regard.tasks.captioning.pipeline import Captioner
+from regard.tasks.recipe import Given, train_recipe
+from regard.tasks.translation.evaluate import score_folders
+
+TINY = [
+    "model.side=64",
+    "model.cell=16",
+    "model.width=16",
+    "model.heads=2",
+    "model.feed_forward=16",
+    "data.validation=12",
+    "training.max_tokens=400",
+    "training.warmup=2",
+    "training.evaluate_on=4",
+]
+
+
+def train(folder, paths=(), *changes):
+    reports = list(train_recipe(recipes.find("captioner"), Given(paths), [*TINY, *changes], folder))
+    return [report.note for report in reports if report.note]
+
+
+@pytest.fixture(scope="module")
+def scenic(tmp_path_factory):
+    """A folder trained on drawn scenes, and one with the other decoder."""
+    folder = tmp_path_factory.mktemp("captioners")
+    train(folder / "lstm", (), "training.steps=6")
+    train(
+        folder / "transformer",
+        (),
+        "training.steps=4",
+        "model.decoder=transformer",
+        "model.layers=2",
+        "task.doubly_stochastic=0.1",
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def captioner(scenic):
+    return load(scenic / "lstm")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Forty JPEGs with five captions each, as Flickr8k has them: name#number<tab>caption."""
+    folder = tmp_path_factory.mktemp("flickr")
+    (folder / "Images").mkdir()
+    chance, lines = random.Random(5), []
+    scenes = Scenes(seed=3)
+    for number in range(40):
+        scene = scenes[number]
+        wide = Image.fromarray(scene.pixels()).resize((chance.randint(80, 200), chance.randint(80, 200)))
+        wide.save(folder / "Images" / f"{number}_a.jpg", quality=90)
+        shape, color = scene.things[0].shape, scene.things[0].color
+        texts = ("A {c} {s} .", "There is a {s} .", "{c} and {s} ,", "One {s} , which is {c} .", "A picture of a {s} .")
+        lines += [f"{number}_a.jpg#{k}\t{text.format(c=color, s=shape)}\n" for k, text in enumerate(texts)]
+    (folder / "Flickr8k.token.txt").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+# ------------------------------------------------ running
+
+
+def test_a_picture_from_a_file_from_bytes_and_from_pixels_is_the_same(captioner, tmp_path):
+    pixels = Scenes(0, "validation")[0].pixels()
+    file, data = tmp_path / "scene.png", io.BytesIO()
+    Image.fromarray(pixels).save(file)
+    Image.fromarray(pixels).save(data, "PNG")
+    found = [captioner.run(picture) for picture in (file, str(file), data.getvalue(), pixels)]
+    for one in found:
+        assert (one.text, one.score) == (found[0].text, pytest.approx(found[0].score, abs=1e-5))
+        assert np.array_equal(one.pixels, pixels)
+
+
+def test_a_word_has_a_look_that_sums_to_one(scenic):
+    for name in ("lstm", "transformer"):
+        found = load(scenic / name).run(Scenes(0, "validation")[1].pixels())
+        assert "".join(found.words) == "".join(found.text.split())
+        assert found.looks.shape == (len(found.words), 4, 4)
+        assert found.looks.sum((1, 2)) == pytest.approx(np.ones(len(found.words)), abs=1e-4)
+
+
+@torch.no_grad()
+def test_a_look_is_of_the_moment_before_its_word(scenic):
+    """Row t of the weights belongs to word t: it is what was seen with the words before it."""
+    for name in ("lstm", "transformer"):
+        captioner, pixels = load(scenic / name), Scenes()[2].pixels()
+        tokens = captioner.tokenizer.encode("a small red star above a ring")
+        begun = torch.tensor([[captioner.tokenizer.bos_id, *tokens]])
+        weights = captioner.model.look(normalize(pixels[None]), begun).weights[0].mean(0)  # (T + 1, P)
+        assert captioner.look(pixels, tokens).reshape(7, 16) == pytest.approx(weights[:-1].numpy(), abs=1e-5)
+
+
+def test_many_are_captioned_as_each_alone(captioner, monkeypatch):
+    pictures = [Scenes(0, "validation")[number].pixels() for number in range(3)]
+    monkeypatch.setattr("regard.tasks.captioning.pipeline.BATCH", 2)
+    monkeypatch.setattr("regard.tasks.captioning.pipeline.LONGEST", 12)
+    together = captioner.run_all(pictures, Beam(2, n_best=2))
+    for picture, found in zip(pictures, together, strict=True):
+        alone = captioner.run(picture, Beam(2, n_best=2))
+        assert (alone.text, [one.text for one in alone.others]) == (found.text, [one.text for one in found.others])
+        assert len(found.others) == 1
+        assert found.score >= found.others[0].score
+    assert captioner.texts(pictures, Beam(2)) == [found.text for found in together]
+    drawn = captioner.run_all(pictures, Sample(seed=1))
+    assert captioner.run_all(pictures[1:], Sample(seed=1), first=1)[1].text == drawn[2].text
+
+
+def test_pixels_of_any_size_are_brought_to_the_models(captioner):
+    wide = np.zeros((30, 90, 3), np.uint8)
+    wide[:, 30:60] = 255
+    assert (captioner.see(wide)[:, 1:-1] == 255).all()  # the square in its middle
+    for wrong in (np.zeros((64, 64), np.uint8), np.zeros((64, 64, 3)), np.zeros((0, 4, 3), np.uint8)):
+        with pytest.raises(InputError, match="wanted uint8"):
+            captioner.run(wrong)
+
+
+def test_what_is_no_picture_is_one_line(captioner, tmp_path):
+    (tmp_path / "text.jpg").write_text("not a picture", encoding="utf-8")
+    with pytest.raises(PictureError, match=r"text.jpg: is text, wanted a PNG or JPEG picture"):
+        captioner.run(tmp_path / "text.jpg")
+    with pytest.raises(PictureError, match="cannot be read"):
+        captioner.run(tmp_path / "none.png")
+
+
+def test_a_caption_of_no_words_has_no_looks(captioner, monkeypatch):
+    def mute(tokens, state):
+        logits = torch.zeros(len(tokens), captioner.model.config.vocab_size)
+        logits[:, captioner.tokenizer.eos_id] = 9.0
+        return logits, state
+
+    monkeypatch.setattr(captioner.model, "step", mute)
+    found = captioner.run(Scenes()[0].pixels())
+    assert (found.text, found.words, found.looks.shape, found.ended) == ("", [], (0, 4, 4), True)
+
+
+def test_a_look_is_saved_as_a_strip(captioner, tmp_path):
+    found = captioner.run(Scenes()[0].pixels())
+    save_look(tmp_path / "look.html", found.pixels, found.words, found.looks)
+    assert (tmp_path / "look.html").read_text(encoding="utf-8").count("<figure>") == 1 + len(found.words)
+
+
+def test_in_int8_it_captions_too(scenic):
+    assert isinstance(load(scenic / "lstm", precision="int8").run(Scenes()[0].pixels()).text, str)
+
+
+def test_the_folder_says_what_it_is(scenic):
+    config = read_json(scenic / "lstm" / CONFIG)
+    assert (config["kind"], config["task"]) == ("captioner", {"name": "captioning"})
+    assert adapter_of(load(scenic / "lstm").model).grid == 4
+
+
+# ------------------------------------------------ scoring
+
+
+def test_scores_on_the_scenes_held_out(scenic, captioner):
+    scores = score_folders([scenic / "lstm"], [], [None])
+    scenes = [Scenes(0, "validation")[number] for number in range(12)]
+    texts = [captioner.run(scene.pixels()).text for scene in scenes]
+    references = [[" ".join(caption(scene).words)] for scene in scenes]
+    assert scores["pictures"] == 12
+    assert scores["exact_match"] == exact_match(texts, references)
+    assert scores["bleu4"] == pytest.approx(bleu4(texts, references).value)
+    assert scores["cider"] == pytest.approx(cider(texts, references).value)
+    assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]))
+    assert score_folders([scenic / "lstm"], [], [None], most=5)["pictures"] == 5
+    json.dumps(scores)
+
+
+def test_attention_on_the_true_thing_is_counted_for_each_head(scenic):
+    scores = score_folders([scenic / "transformer"], [], [None])
+    assert [(row["layer"], row["head"]) for row in scores["by_head"]] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    mean = np.mean([row["on_thing"] for row in scores["by_head"]])
+    assert scores["attention_on_thing"] == pytest.approx(mean)
+    assert scores["attention_times_chance"] == pytest.approx(mean / scores["attention_by_chance"])
+
+
+def test_the_words_of_a_thing_are_held_against_its_own_cells(captioner):
+    scene = next(scene for scene in map(Scenes(0, "validation").__getitem__, range(9)) if len(scene.things) == 3)
+    words = caption(scene).words
+    tokens = captioner.tokenizer.encode(" ".join(words))
+    covered = caption_scoring._covered(scene, captioner.tokenizer.words(tokens), 8)
+    for word, region, cells in zip(words, caption(scene).regions, covered, strict=True):
+        if word in ("left", "of", "above"):
+            assert cells is None
+        else:
+            assert np.array_equal(cells, cells_of(scene.things[region].box, 64, 8))
+
+
+def test_a_model_that_looks_at_the_thing_it_names_has_all_of_its_mass_there(captioner, monkeypatch):
+    """Looks put in by hand: evenly over the cells of each word's thing."""
+    items = list(caption_scoring._drawn(64, 3))
+    wanted = []
+    for item in items:
+        tokens = captioner.tokenizer.encode(item.references[0])
+        covered = caption_scoring._covered(item.scene, captioner.tokenizer.words(tokens), 4)
+        wanted.append(
+            [np.full(16, 1 / 16) if cells is None or not cells.any() else cells / cells.sum() for cells in covered]
+        )
+
+    def looked(model, pixels, target):
+        weights = torch.full((1, *target.shape[:1], 1, target.shape[1], 16), 1 / 16)
+        for row, looks in enumerate(wanted):
+            weights[0, row, 0, : len(looks)] = torch.tensor(np.array(looks))
+        return weights
+
+    monkeypatch.setattr(caption_scoring, "looks_of", looked)
+    scores = caption_scoring.score_items(captioner, iter(items))
+    assert scores["attention_on_thing"] == pytest.approx(1.0, abs=1e-5)
+    assert scores["attention_times_chance"] == pytest.approx(1 / scores["attention_by_chance"], abs=1e-3)
+
+
+def test_several_runs_give_mean_and_deviation(scenic):
+    scores = score_folders([scenic / "lstm", scenic / "lstm"], [], [None, Sample(seed=2)])
+    assert scores["runs"] == 4
+    assert scores["deviation"]["loss"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_no_alignments_of_pictures(scenic, tmp_path):
+    with pytest.raises(ConfigError, match="captions pictures: no --gold or --alignments for it"):
+        score_folders([scenic / "lstm"], [], [None], alignments=tmp_path / "links")
+
+
+def test_pictures_are_read_in_one_way(scenic, tmp_path):
+    with pytest.raises(ConfigError, match="data.label=x: the data of .* are read in one way only; leave it out"):
+        score_folders([scenic / "lstm"], [tmp_path], [None], assignments=["data.label=x"])
+
+
+# ------------------------------------------------ the user's own pictures
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory, photos):
+    folder = tmp_path_factory.mktemp("own") / "run"
+    notes = train(
+        folder,
+        [photos / "Images", photos / "Flickr8k.token.txt"],
+        "training.steps=5",
+        "model.vocab_size=320",
+        "data.whole_words=40",
+    )
+    return folder, notes
+
+
+def test_a_folder_of_photographs_in_flickrs_layout_trains(own, photos):
+    folder, notes = own
+    (said,) = [note for note in notes if "pictures with" in note]
+    assert said.endswith("held out")
+    assert load(folder).run(photos / "Images" / "3_a.jpg").looks.shape[1:] == (4, 4)
+
+
+def test_it_is_scored_on_what_it_held_out_and_on_named_files(own, photos):
+    folder, _ = own
+    validation = score_folders([folder], [], [None])
+    everything = score_folders([folder], [photos / "Images", photos / "Flickr8k.token.txt"], [None])
+    assert 1 <= validation["pictures"] <= 4
+    assert everything["pictures"] == 40
+    assert "by_head" not in validation
+
+
+def test_scoring_names_the_pictures_it_cannot_read(own, photos, tmp_path):
+    (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff\xe0 cut")
+    Image.new("RGB", (20, 20)).save(tmp_path / "good.png")
+    (tmp_path / "captions.tsv").write_text("bad.jpg\ta ring\ngood.png\ta star\nnone.png\ta dot\n", encoding="utf-8")
+    scores = score_folders([own[0]], [tmp_path, tmp_path / "captions.tsv"], [None])
+    assert scores["pictures"] == 1
+    assert scores["bad_lines"][0].startswith("bad lines left out: 2 (")
+
+
+def test_a_bad_photograph_stops_the_run_or_is_left_out_and_named(photos, tmp_path):
+    for file in (photos / "Images").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "7_a.jpg").write_bytes((tmp_path / "7_a.jpg").read_bytes()[:300])
+    paths = [tmp_path, photos / "Flickr8k.token.txt"]
+    changes = ["training.steps=1", "model.vocab_size=300", "data.whole_words=40"]
+    with pytest.raises(DataError, match=r"7_a.jpg: is .*; mend it, or data.on_error=skip to leave such ones out"):
+        train(tmp_path / "stopped", paths, *changes)
+    notes = train(tmp_path / "went-on", paths, *changes, "data.on_error=skip")
+    assert any("bad lines left out: 1 (bad picture 1)" in note for note in notes)
+    assert any("7_a.jpg: bad picture: is " in note for note in notes)
+
+
+def test_what_is_no_folder_and_file_is_said(photos, tmp_path):
+    with pytest.raises(DataError, match=r"wanted the folder of the pictures and the file of their captions"):
+        train(tmp_path / "one", [photos / "Images"], "training.steps=1")
+
+
+def test_stopped_and_gone_on_is_the_same_as_all_at_once(tmp_path):
+    for name, steps in (("whole", 4), ("parts", 2), ("parts", 4)):
+        train(tmp_path / name, (), f"training.steps={steps}", "training.schedule=constant", "training.evaluate_on=1")
+    one, other = (load(tmp_path / name).model.state_dict() for name in ("whole", "parts"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_captioner_is_opened_by_its_task(captioner):
+    assert isinstance(captioner, Captioner)

@@ -1,0 +1,153 @@
+"""The lesson of ViLBERT: what is hidden on either side, and whether the two belong together."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+from regard.data.batches import Position
+from regard.data.masking import PieceTable
+from regard.data.regions import UNKNOWN, PictureRegions, Regions, geometry
+from regard.models.special_ids import EncoderIds
+from regard.models.vilbert import (
+    SeeingConfig,
+    StreamConfig,
+    ViLBERTConfig,
+    ViLBERTForPreTraining,
+    ViLBERTForPreTrainingConfig,
+    ViLBERTForRetrieval,
+    ViLBERTForRetrievalConfig,
+)
+from regard.tasks.loading import RUNNERS
+from regard.tasks.vision_language.pairs import HIDDEN, NEAR, TRUE, ImageTextData, PairingConfig, PicturesWithTexts
+from regard.tasks.vision_language.pretraining import ImageText, Matching
+from regard.training.validation import metrics, validation_loss
+
+SIZE = 40
+TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, going_on=np.zeros(SIZE, bool))
+
+
+def pictures(count: int, classes: bool) -> PicturesWithTexts:
+    """Picture p shows a thing of kind p % 6 and says so."""
+
+    def one(p: int) -> PictureRegions:
+        features = np.repeat(3 * np.eye(6, dtype=np.float32)[None, p % 6], 2, axis=0)
+        return PictureRegions(
+            features, geometry([(0, 0, 1, 1), (0, 0, 0.5, 0.5)]), np.array([UNKNOWN, p % 6]) if classes else None
+        )
+
+    texts = [[[10 + p % 6, 20], [20, 20, 10 + p % 6]] for p in range(count)]
+    return PicturesWithTexts(Regions(map(one, range(count))), texts, [[[10 + (p + 1) % 6, 20]] for p in range(count)])
+
+
+def task(classes: bool = True, **config) -> ImageText:
+    told = PairingConfig(**config)
+    return ImageText(ImageTextData(pictures(60, classes), pictures(30, classes), TABLE, told, context=12))
+
+
+def model(classes: bool = True) -> ViLBERTForPreTraining:
+    torch.manual_seed(1)
+    config = ViLBERTForPreTrainingConfig(
+        vocab_size=SIZE,
+        context=12,
+        text=StreamConfig(width=32, heads=2, layers=0),
+        regions=StreamConfig(width=32, heads=2, layers=0),
+        co_attention_layers=1,
+        joint=16,
+        seeing=SeeingConfig(features=6, classes=6 if classes else 0),
+        dropout=0.0,
+        special_ids=EncoderIds(pad_id=0, bos_id=2, eos_id=3, mask_id=4),
+    )
+    made = ViLBERTForPreTraining(config)
+    for weight in made.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    return made
+
+
+def first_batch(lesson: ImageText):
+    return next(lesson.training_batches(max_tokens=400, seed=1, start=Position(0, 0)))[1]
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_the_loss_is_that_of_words_regions_and_pairs_alike(classes):
+    lesson, reader = task(classes, regions=0.5), model(classes)
+    batch = first_batch(lesson)
+    said = reader(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
+    words = F.cross_entropy(said.tokens.flatten(0, 1)[batch.places], batch.targets)
+    found = said.regions.flatten(0, 1)[batch.region_places]
+    regions = (F.cross_entropy if classes else F.mse_loss)(found, batch.region_targets)
+    judged = batch.kinds != HIDDEN
+    wanted, fits = (batch.kinds[judged] == TRUE).float(), said.fits[judged]
+    pairs = -(wanted * F.logsigmoid(fits) + (1 - wanted) * F.logsigmoid(-fits)).mean()
+    assert len(batch.targets)
+    assert len(batch.region_targets)
+    assert_close(lesson.loss(reader, batch), batch.tokens * (words + regions + pairs))
+
+
+def test_where_no_region_is_hidden_the_others_are_learned():
+    lesson, reader = task(regions=0.0), model()
+    batch = first_batch(lesson)
+    assert not len(batch.region_places)
+    loss = lesson.loss(reader, batch)
+    assert loss.isfinite()
+    loss.backward()
+    found = metrics(reader, lesson, 1.0, [batch])
+    assert math.isnan(found["region_accuracy"])
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_where_no_pair_is_judged_or_all_are_the_loss_is_that_of_the_rest(share):
+    lesson, reader = task(judged=share), model()
+    batch = first_batch(lesson)
+    loss = lesson.loss(reader, batch)
+    assert loss.isfinite()
+    assert loss > 0
+    loss.backward()
+    assert (reader.fits.weight.grad.abs().max() > 0) == bool(share)
+
+
+def test_the_measures_are_shares_of_what_was_asked():
+    lesson, reader = task(regions=0.5, kept=0.5), model()
+    batches = list(lesson.validation_batches(max_tokens=300))
+    right = {"masked_accuracy": [], "region_accuracy": [], "seen_accuracy": [], "fit_accuracy": [], "near_accuracy": []}
+    for batch in batches:
+        said = reader(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
+        right["masked_accuracy"] += (said.tokens.flatten(0, 1)[batch.places].argmax(-1) == batch.targets).tolist()
+        found = said.regions.flatten(0, 1)[batch.region_places].argmax(-1)
+        blank = (batch.regions.flatten(0, 1)[batch.region_places] == 0).all(-1)
+        right["region_accuracy"] += (found == batch.region_targets)[blank].tolist()
+        right["seen_accuracy"] += (found == batch.region_targets)[~blank].tolist()
+        pairs = ((said.fits > 0) == (batch.kinds == TRUE)).tolist()
+        right["fit_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind != HIDDEN]
+        right["near_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind == NEAR]
+    wanted = {name: np.mean(some) for name, some in right.items()}
+    assert metrics(reader, lesson, 1.0, batches) == pytest.approx(wanted)
+    assert validation_loss(reader, lesson, batches) > 0
+
+
+def test_without_kinds_it_is_measured_how_far_the_features_are_off():
+    lesson, reader = task(classes=False, regions=0.5), model(classes=False)
+    found = metrics(reader, lesson, 1.0, lesson.validation_batches(max_tokens=300))
+    assert "region_accuracy" not in found
+    assert found["region_error"] > 0
+
+
+def test_pairs_alone_are_learned_by_a_model_that_only_matches():
+    """The same loss and shares as the whole lesson has where every pair is judged; no head for words is needed."""
+    whole, reader = task(judged=1.0), model()
+    pairs = Matching(whole.data)
+    facts = {name: getattr(reader.config, name) for name in ViLBERTConfig.model_fields}
+    matcher = ViLBERTForRetrieval(ViLBERTForRetrievalConfig(**facts))
+    matcher.load_state_dict({name: reader.state_dict()[name] for name in matcher.state_dict()})
+    batch = first_batch(pairs)
+    assert_close(pairs.loss(matcher, batch), whole.loss(reader, batch))
+    batches = list(pairs.validation_batches(max_tokens=300))
+    found, wanted = metrics(matcher, pairs, 1.0, batches), metrics(reader, whole, 1.0, batches)
+    assert found == {name: wanted[name] for name in ("fit_accuracy", "near_accuracy")}
+
+
+def test_the_task_is_known_by_its_name():
+    assert {ImageText.name, Matching.name} <= RUNNERS.keys()

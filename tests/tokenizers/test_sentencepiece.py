@@ -1,0 +1,109 @@
+"""SentencePiece pairs: numbers as the vocabulary has them, words for alignments, languages in front."""
+
+import io
+import json
+
+import pytest
+import sentencepiece
+
+from regard.errors import FolderError, InputError
+from regard.tokenizers.bpe import split_words
+from regard.tokenizers.sentencepiece import SentencePieces
+
+TEXTS = ["the cat sat on the mat", "the cats are walking and talking", "¿dónde está el gato? está en la casa"] * 20
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pieces")
+    made = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS), model_writer=made, vocab_size=60, minloglevel=2, hard_vocab_limit=False
+    )
+    for name in ("source.spm", "target.spm"):
+        (folder / name).write_bytes(made.getvalue())
+    model = sentencepiece.SentencePieceProcessor(model_proto=made.getvalue())
+    pieces = [model.id_to_piece(number) for number in range(3, model.get_piece_size())]
+    names = ["</s>", "<unk>", ">>spa<<", *pieces, "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({name: number for number, name in enumerate(names)}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def names(folder):
+    return SentencePieces.load(folder)
+
+
+def test_decode_undoes_encode(names):
+    for text in TEXTS[:3]:
+        ids = names.encode(text)
+        assert names.decode([names.bos_id, *ids, names.eos_id]) == text
+        assert max(ids) < names.pad_id == names.size - 1
+
+
+def test_a_language_in_front_is_one_token(names):
+    ids = names.encode(">>spa<< the cat")
+    assert ids[0] == 2
+    assert names.decode(ids[1:]) == "the cat"
+    with pytest.raises(InputError, match=">>sp<< is no language of this model; the nearest are >>spa<<"):
+        names.encode(">>sp<< the cat")
+
+
+def test_text_that_utf8_cannot_write_is_the_users_mistake(names):
+    with pytest.raises(InputError, match="surrogate"):
+        names.encode("caf\udce9")
+
+
+def test_what_has_no_piece_is_unknown(names):
+    assert names.decode(names.encode("the 猫")).split() == ["the", "⁇"]
+
+
+def test_every_token_knows_its_word(names):
+    text = "¿dónde está el gato? the cats"
+    ids = [*names.encode(text), names.eos_id]
+    words = names.words(ids)
+    assert words[-1] == -1
+    owners = [word for word in words if word >= 0]
+    assert owners == sorted(owners)
+    assert max(owners) < len(split_words(text))
+    assert len(names.pieces(ids)) == len(ids)
+    assert names.pieces(ids)[-1] == "</s>"
+    for number, word in enumerate(split_words(text)):
+        mine = "".join(names.decode([i]) for i, of in zip(ids, words, strict=True) if of == number)
+        assert not mine or word.startswith(mine.strip()[:1]) or mine.strip().startswith(word)
+
+
+def test_files_are_those_it_was_read_from(names, folder, tmp_path):
+    for name, content in names.files().items():
+        (tmp_path / name).write_bytes(content)
+    again = SentencePieces.load(tmp_path)
+    assert again.encode(TEXTS[0]) == names.encode(TEXTS[0])
+    assert (tmp_path / "source.spm").read_bytes() == (folder / "source.spm").read_bytes()
+
+
+def test_a_vocabulary_of_other_things_is_refused(folder, tmp_path):
+    for name in ("source.spm", "target.spm"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    for broken in ("[]", '{"</s>": "zero"}', '{"</s>": -1}', "nothing"):
+        (tmp_path / "vocab.json").write_text(broken)
+        with pytest.raises(FolderError, match="vocab.json"):
+            SentencePieces.load(tmp_path)
+
+
+def test_a_model_cut_off_at_any_place_is_refused(folder, names):
+    whole = (folder / "source.spm").read_bytes()
+    for size in range(len(whole)):
+        with pytest.raises(FolderError, match="is cut off|cannot be read as a SentencePiece model"):
+            SentencePieces(whole[:size], names.numbers)
+
+
+def test_a_cut_between_two_pieces_is_named(folder, names, tmp_path):
+    for name, content in names.files().items():
+        (tmp_path / name).write_bytes(content)
+    whole = (folder / "source.spm").read_bytes()
+    place = 0
+    for _ in range(20):  # a piece is its tag, its size, itself
+        place += 2 + whole[place + 1]
+    (tmp_path / "source.spm").write_bytes(whole[:place])
+    with pytest.raises(FolderError, match=r"source.spm is cut off.*; copy it again"):
+        SentencePieces.load(tmp_path)
