@@ -139,6 +139,55 @@ def test_a_row_that_may_look_nowhere_gives_zeros_and_no_nan(similarity):
         )
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("queries", [1, 5])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_score_bias_is_added_before_the_softmax(causal, queries, masked):
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, 3, n, 8, requires_grad=True) for n in (queries, 6, 6))
+    bias = torch.randn(1, 3, queries, 6, requires_grad=True)
+    mask = torch.tensor([[True] * 6, [True, True, False, True, False, False]])[:, None, None] if masked else None
+    allowed = torch.ones(2, 1, queries, 6, dtype=torch.bool) if mask is None else mask.expand(2, 1, queries, 6)
+    allowed = allowed.tril(6 - queries) if causal else allowed
+    scores = (query @ key.transpose(-2, -1) / 8**0.5 + bias).masked_fill(~allowed, -torch.inf)
+    wanted = scores.softmax(-1) @ value
+    fast = attend(query, key, value, mask, causal=causal, score_bias=bias)
+    slow = attend_written_out(query, key, value, mask, causal=causal, score_bias=bias).output
+    inputs = (query, key, value, bias)
+    gradients = torch.autograd.grad(wanted.sum(), inputs)
+    for found in (fast, slow):
+        assert_close(found, wanted)
+        for one, other in zip(torch.autograd.grad(found.sum(), inputs), gradients, strict=True):
+            assert_close(one, other, atol=1e-5, rtol=1e-5)
+    with torch.no_grad():  # where our own kernels could run
+        assert_close(attend(query, key, value, mask, causal=causal, score_bias=bias), wanted)
+
+
+def test_a_row_without_keys_gives_zeros_beside_a_score_bias():
+    query, key, value = (torch.randn(1, 2, 3, 8, requires_grad=True) for _ in range(3))
+    bias = torch.randn(1, 2, 3, 3, requires_grad=True)
+    mask = torch.ones(1, 1, 3, 3, dtype=torch.bool)
+    mask[..., 1, :] = False
+    for form in (attend, lambda *a, **k: attend_written_out(*a, **k).output):
+        output = form(query, key, value, mask, score_bias=bias)
+        assert output[0, 0, 1].tolist() == [0.0] * 8
+        for gradient in torch.autograd.grad(output.sum(), (query, key, value, bias)):
+            assert gradient.isfinite().all()
+
+
+def test_heads_may_be_wider_than_their_share():
+    attention = MultiHeadAttention(6, 2, head_width=5, bias=False)
+    shapes = {name: tuple(weight.shape) for name, weight in attention.named_parameters()}
+    assert shapes == {"query.weight": (10, 6), "key.weight": (10, 6), "value.weight": (10, 6), "output.weight": (6, 10)}
+    hidden, bias = torch.randn(2, 4, 6), torch.randn(1, 2, 4, 4)
+    heads = (
+        part(hidden).view(2, 4, 2, 5).transpose(1, 2) for part in (attention.query, attention.key, attention.value)
+    )
+    query, key, value = heads
+    wanted = ((query @ key.transpose(-2, -1) / 5**0.5 + bias).softmax(-1) @ value).transpose(1, 2).flatten(2)
+    assert_close(attention.look_around(hidden, score_bias=bias), wanted @ attention.output.weight.T)
+
+
 def test_additive_similarity_is_bahdanaus_formula():
     torch.manual_seed(0)
     similarity = Additive(4)

@@ -72,7 +72,7 @@ class Steps(NamedTuple):
     """Every step of attention written out; T queries, S keys."""
 
     scores: Tensor  # (…, T, S) similarity
-    scaled: Tensor  # (…, T, S) times the similarity's scale
+    scaled: Tensor  # (…, T, S) times the similarity's scale, plus the score bias where there is one
     masked: Tensor  # (…, T, S) -inf where the query may not look
     weights: Tensor  # (…, T, S) softmax over the keys: each row sums to 1, or is 0 where nothing may be seen
     output: Tensor  # (…, T, K) the weighted sum of the values
@@ -119,29 +119,37 @@ def attend(
     *,
     origin: Tensor | None = None,
     causal: bool = False,
+    score_bias: Tensor | None = None,
     similarity: Similarity = SCALED_DOT,
     tap: Tap | None = None,
 ) -> Tensor:
     """The weighted sums (…, T, K). `causal`: query t sees no key after it; the queries are the last T of the S keys.
 
-    `origin` is as KeysValues has it.
+    `origin` is as KeysValues has it. `score_bias` broadcasts to (…, T, S) and is added to the scaled scores.
     """
     watched = tap is not None and tap.watched
+    plain = similarity.fused and score_bias is None  # our own kernels know no bias
     if isinstance(mask, masks.Varlen):
-        if not (watched or causal) and similarity.fused and origin is None and _are_alike(query, key, value):
+        if not (watched or causal) and plain and origin is None and _are_alike(query, key, value):
             scale = similarity.scale(query.shape[-1])
             return kernels.attend_blocks(query, key, value, mask.cu_seqlens, max(mask.lengths, default=0), scale)
         mask = mask.mask.to(query.device)
     queries, few = query.shape[-2], query.shape[-2] <= FEW and not (causal and query.shape[-2] > 1)
-    if few and not watched and similarity.fused and _for_kernel(query, key, value, mask, origin):
+    if few and not watched and plain and _for_kernel(query, key, value, mask, origin):
         return kernels.attend(query, key, value, mask, similarity.scale(query.shape[-1]), origin)
     key, value, _ = KeysValues(key, value, origin).in_place
     if watched or not similarity.fused:
-        return attend_written_out(query, key, value, mask, causal=causal, similarity=similarity, tap=tap).output
+        return attend_written_out(
+            query, key, value, mask, causal=causal, score_bias=score_bias, similarity=similarity, tap=tap
+        ).output
     keys = key.shape[-2]
-    square = causal and mask is None and queries == keys  # the kernel's own causal mode, which skips half the work
+    square = (
+        causal and mask is None and plain and queries == keys
+    )  # the kernel's own causal mode, which skips half the work
     if causal and queries > 1 and not square:
         mask = masks.both(mask, masks.causal(queries, keys, query.device))
+    if score_bias is not None:
+        mask = score_bias if mask is None else score_bias.masked_fill(~mask, -math.inf)
     return F.scaled_dot_product_attention(
         query,
         key,
@@ -188,6 +196,7 @@ def attend_written_out(
     mask: Tensor | None = None,
     *,
     causal: bool = False,
+    score_bias: Tensor | None = None,
     similarity: Similarity = SCALED_DOT,
     tap: Tap | None = None,
 ) -> Steps:
@@ -198,6 +207,8 @@ def attend_written_out(
         key, value = (part.repeat_interleave(query.shape[1] // part.shape[1], dim=1) for part in (key, value))
     scores = similarity(query, key)
     scaled = scores * similarity.scale(query.shape[-1])
+    if score_bias is not None:
+        scaled = scaled + score_bias
     masked = scaled if mask is None else scaled.masked_fill(~mask, -math.inf)
     weights = _softmax(masked, mask)
     if tap is not None:
@@ -223,7 +234,7 @@ Turn = Callable[[Tensor], Tensor]  # heads (B, H, T, K) turned by the angles of 
 
 
 class MultiHeadAttention(nn.Module):
-    """H attentions side by side, each of width K = D / H, concatenated and projected.
+    """H attentions side by side, each of width K = D / H or `head_width`, concatenated and projected.
 
     Self-attention looks at its own words, cross-attention at a memory, which may have a width of its own. `remember`
     projects what is looked at and `look` looks, so that a memory that does not change, or a cache that grows, is
@@ -231,15 +242,23 @@ class MultiHeadAttention(nn.Module):
     """
 
     def __init__(
-        self, width: int, heads: int, similarity: Similarity = SCALED_DOT, *, memory_width: int | None = None
+        self,
+        width: int,
+        heads: int,
+        similarity: Similarity = SCALED_DOT,
+        *,
+        memory_width: int | None = None,
+        head_width: int | None = None,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        assert width % heads == 0, f"width {width} does not divide into {heads} heads"
+        assert head_width or width % heads == 0, f"width {width} does not divide into {heads} heads"
+        inner = heads * head_width if head_width else width
         self.heads = heads
-        self.query = Linear(width, width)
-        self.key = Linear(memory_width or width, width)
-        self.value = Linear(memory_width or width, width)
-        self.output = Linear(width, width)
+        self.query = Linear(width, inner, bias=bias)
+        self.key = Linear(memory_width or width, inner, bias=bias)
+        self.value = Linear(memory_width or width, inner, bias=bias)
+        self.output = Linear(inner, width, bias=bias)
         self.similarity = similarity
         self.weights = Tap()
 
@@ -265,15 +284,30 @@ class MultiHeadAttention(nn.Module):
         *,
         causal: bool = False,
         cache: Appendable | None = None,
+        score_bias: Tensor | None = None,
     ) -> Tensor:
-        """The words look at each other; a `cache` has what came before them."""
+        """The words look at each other; a `cache` has what came before them. `score_bias`: see `attend`."""
         query, key, value = map(self._split, fused_qkv(hidden, self.query, self.key, self.value))
         seen = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
-        return self._attend(query, seen, mask, causal)
+        return self._attend(query, seen, mask, causal, score_bias)
 
-    def _attend(self, query: Tensor, seen: KeysValues, mask: Tensor | masks.Varlen | None, causal: bool) -> Tensor:
+    def _attend(
+        self,
+        query: Tensor,
+        seen: KeysValues,
+        mask: Tensor | masks.Varlen | None,
+        causal: bool,
+        score_bias: Tensor | None = None,
+    ) -> Tensor:
         heads = attend(
-            query, *seen[:2], mask, origin=seen.origin, causal=causal, similarity=self.similarity, tap=self.weights
+            query,
+            *seen[:2],
+            mask,
+            origin=seen.origin,
+            causal=causal,
+            score_bias=score_bias,
+            similarity=self.similarity,
+            tap=self.weights,
         )
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
