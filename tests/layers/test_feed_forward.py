@@ -37,12 +37,23 @@ def test_a_feed_forward_network_is_two_matrices_and_what_stands_between(name):
     assert_close(network(hidden), inner @ network.contract.weight.T + network.contract.bias)
 
 
-def test_a_gated_network_is_its_formula():
-    """(swish(x W1) · x W2) W3, of a matrix whose first half is W1."""
-    network = GatedFeedForward(6, 10)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_a_gated_network_is_its_formula(name):
+    """(f(x W1) · x W2) W3, of a matrix whose first half is W1."""
+    network = GatedFeedForward(6, 10, name)
     hidden = torch.randn(2, 3, 6)
     first, second = network.expand.weight[:10], network.expand.weight[10:]
-    gate = hidden @ first.T
-    wanted = (gate * torch.sigmoid(gate) * (hidden @ second.T)) @ network.contract.weight.T
-    assert_close(network(hidden), wanted)
+    gate = (hidden @ first.T).detach().double().apply_(FORMULAS[name]).float()
+    assert_close(network(hidden), (gate * (hidden @ second.T)) @ network.contract.weight.T)
     assert [name for name, _ in network.named_parameters()] == ["expand.weight", "contract.weight"]
+
+
+def test_llamas_gate_is_swish():
+    assert GatedFeedForward(6, 10).activation is ACTIVATIONS["swish"]
+
+
+def test_a_network_without_biases_has_two_matrices():
+    network = FeedForward(6, 10, "relu", bias=False)
+    hidden = torch.randn(2, 3, 6)
+    assert [name for name, _ in network.named_parameters()] == ["expand.weight", "contract.weight"]
+    assert_close(network(hidden), (hidden @ network.expand.weight.T).relu() @ network.contract.weight.T)

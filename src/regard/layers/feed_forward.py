@@ -37,22 +37,21 @@ class _Activated(Function):
         return kernels.activation_gradient(hidden, outer, ctx.name), None
 
 
-swish = Activation("swish", F.silu)
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": Activation("relu", F.relu),
-    "swish": swish,
+    "swish": Activation("swish", F.silu),
     "gelu": Activation("gelu", F.gelu),
     "gelu_tanh": Activation("gelu_tanh", partial(F.gelu, approximate="tanh")),  # GPT-2's
 }
 
 
 class FeedForward(nn.Module):
-    """f(x W₁ + b₁) W₂ + b₂ (Vaswani 2017, 3.3)."""
+    """f(x W₁ + b₁) W₂ + b₂ (Vaswani 2017, 3.3); T5 leaves out the biases."""
 
-    def __init__(self, width: int, inner: int, activation: str = "relu") -> None:
+    def __init__(self, width: int, inner: int, activation: str = "relu", *, bias: bool = True) -> None:
         super().__init__()
-        self.expand = Linear(width, inner)
-        self.contract = Linear(inner, width)
+        self.expand = Linear(width, inner, bias=bias)
+        self.contract = Linear(inner, width, bias=bias)
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -60,13 +59,17 @@ class FeedForward(nn.Module):
 
 
 class GatedFeedForward(nn.Module):
-    """(swish(x W₁) · x W₂) W₃: one half says how much of the other passes (Shazeer 2020). W₁, W₂ are one matrix."""
+    """(f(x W₁) · x W₂) W₃: one half gates the other (Shazeer 2020). W₁ and W₂ are one matrix.
 
-    def __init__(self, width: int, inner: int) -> None:
+    f is swish in Llama (SwiGLU), GELU in T5 v1.1 (GEGLU).
+    """
+
+    def __init__(self, width: int, inner: int, activation: str = "swish") -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[activation]
         self.expand = Linear(width, 2 * inner, bias=False)
         self.contract = Linear(inner, width, bias=False)
 
     def forward(self, hidden: Tensor) -> Tensor:
         gate, passing = self.expand(hidden).chunk(2, dim=-1)
-        return self.contract(swish(gate) * passing)
+        return self.contract(self.activation(gate) * passing)
