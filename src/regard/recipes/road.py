@@ -24,7 +24,7 @@ class Spec:
     """One of the five: its models, within a tenth of the others' in parameters, and what it learns with.
 
     Optimizer and `world_rate` were found by a few short runs, not equally many for each; `pairs_rate` was not tried out
-    (docs/decisions/011-the-road.md). All else is the same for all.
+    (docs/decisions/011-translator-comparison.md). All else is the same for all.
     """
 
     on_world: Config
