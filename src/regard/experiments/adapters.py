@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regard.layers.convolution import GatedConvolution
 from regard.layers.image_encoder import Convolution
-from regard.layers.positions import LearnedPositions, SinusoidalPositions
+from regard.layers.positions import PositionEncoding
 from regard.layers.recurrent import Recurrence
 
 BOX = 5  # numbers of a box
@@ -53,8 +53,7 @@ class ModelAdapter:
     @property
     def positions(self) -> list[nn.Module]:
         """The parts whose output says where a word stands; with all of them at zero, a source is a set."""
-        kinds = (SinusoidalPositions, LearnedPositions)
-        return [module for module in self.module.modules() if isinstance(module, kinds)]
+        return [module for module in self.module.modules() if isinstance(module, PositionEncoding)]
 
     @property
     def ordered(self) -> bool:

@@ -39,7 +39,14 @@ def _waves(length: int, width: int, device: torch.device | str | None) -> tuple[
     return angle.sin().float(), angle.cos().float()
 
 
-class SinusoidalPositions(nn.Module):
+class PositionEncoding(nn.Module):
+    """A module whose output says where a token stands: with zeros in its place, a model reads its input as a set.
+
+    `regard check` finds the positions of a model by this class.
+    """
+
+
+class SinusoidalPositions(PositionEncoding):
     """A fixed table, kept for `longest` positions and computed afresh beyond."""
 
     def __init__(self, longest: int, width: int, *, halves: bool = False) -> None:
@@ -57,7 +64,7 @@ class SinusoidalPositions(nn.Module):
         return table[start:stop]
 
 
-class LearnedPositions(nn.Module):
+class LearnedPositions(PositionEncoding):
     """One trained vector a position; there is none beyond `longest`."""
 
     def __init__(self, longest: int, width: int) -> None:
