@@ -4,7 +4,6 @@ Post-norm, sinusoidal positions with all sines first, embeddings scaled by √D,
 output or one for each language, and a decoder that begins with the zero vector of padding.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.checkpoint import CONFIG, TOKENIZER, assign_weights, encode_tensors
 from regard.errors import ConfigError, FolderError
-from regard.files import encode_json, read_json
+from regard.files import encode_json
 from regard.huggingface.folder import (
     GENERATION,
     WEIGHTS,
@@ -26,6 +25,7 @@ from regard.huggingface.folder import (
     take,
     weights,
 )
+from regard.huggingface.generation import generation_file, search_settings
 from regard.layers.positions import sinusoidal_halves
 from regard.models.special_ids import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
@@ -34,7 +34,6 @@ from regard.tokenizers.sentencepiece import SOURCE, SentencePieces
 
 KINDS = ("transformer",)
 TOKENIZER_CONFIG = "tokenizer_config.json"
-SYMBOLS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 
 
@@ -134,7 +133,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
                 f"{folder}: the tokenizer has {side.size} tokens, padding {side.pad_id}, end {side.eos_id}; "
                 f"the model {size}, {facts.special_ids.pad_id}, {facts.special_ids.eos_id}: not a pair"
             )
-    return Loaded("transformer", "translation", model.eval(), tokenizer, **_search(folder, theirs))
+    return Loaded("transformer", "translation", model.eval(), tokenizer, **search_settings(folder, theirs))
 
 
 def _bias(found: dict[str, Tensor], config: MarianConfig, where: str) -> Tensor:
@@ -223,38 +222,21 @@ def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
     }
 
 
-def files(
-    model: nn.Module,
-    tokenizer: Any,
-    *,
-    beams: int = 1,
-    length_penalty: float = 1.0,
-    longest: int | None = None,
-    closed: bool = False,
-    renormalized: bool = False,
-) -> dict[str, bytes]:
-    """A Transformer as the files of a Marian folder, with how it is searched where nobody says otherwise."""
+def files(model: nn.Module, tokenizer: Any, **search: Any) -> dict[str, bytes]:
+    """A Transformer as the files of a Marian folder; `search`: see `generation_file`."""
     assert isinstance(model, Transformer)
     ours = model.config
-    # Written also where it is nothing: their default is to force the end.
-    config = to_theirs(ours) | {"forced_eos_token_id": ours.special_ids.eos_id if closed else None}
+    # Written also where it is None: their default is to force the end.
+    config = to_theirs(ours) | {"forced_eos_token_id": ours.special_ids.eos_id if search.get("closed") else None}
     tensors = model.state_dict()
     found = {theirs: tensors[name] for name, theirs in names(ours).items()}
     targets = ours.target_vocab_size or ours.vocab_size
     found["final_logits_bias"] = tensors.get("output_bias", torch.zeros(targets)).view(1, -1)
     if not ours.tied and ours.target_vocab_size is None:  # `transformers` shares a table only where all three are tied
         found["model.decoder.embed_tokens.weight"] = tensors["embedding.weight"].clone()
-    generation = {
-        "num_beams": beams,
-        "length_penalty": length_penalty,
-        "max_length": min(512, ours.longest) if longest is None else longest + (2 if closed else 1),
-        "bad_words_ids": [[ours.special_ids.pad_id]],
-        "renormalize_logits": renormalized,
-        **{key: config[key] for key in (*SYMBOLS, "forced_eos_token_id")},
-    }
     return {
         CONFIG: encode_json(config),
-        GENERATION: encode_json(generation),
+        GENERATION: generation_file(config, max_length=min(512, ours.longest), **search),
         WEIGHTS: encode_tensors(found, {"format": "pt"}),
         **_tokenizer_files(tokenizer, ours),
     }
@@ -339,50 +321,3 @@ def _tokenizer_files(tokenizer: Any, config: TransformerConfig) -> dict[str, byt
         facts["tokenizer_class"] = "PreTrainedTokenizerFast"
         found = {TOKENIZER: tokenizer.to_json().encode()}
     return {**found, TOKENIZER_CONFIG: encode_json(facts)}
-
-
-# ------------------------------------------------ generation settings
-
-STEEPEST = 10  # length penalty, as Beam takes it
-FOLLOWED = {"num_beams", "max_length", "length_penalty", "forced_eos_token_id", "renormalize_logits"}
-HARMLESS = {
-    *(*SYMBOLS, "bos_token_id", "use_cache", "transformers_version"),
-    *("output_attentions", "output_hidden_states", "_from_model_config"),
-}
-
-
-def _search(folder: Path, config: MarianConfig) -> dict[str, Any]:
-    """How the folder wants to be searched, as keywords of Loaded."""
-    told = (folder / GENERATION).is_file()
-    path = folder / (GENERATION if told else CONFIG)
-    own = read_json(path) if told else config.model_dump(exclude_none=True)
-    beams = _number(own, "num_beams", path, least=1) or 1
-    penalty = _number(own, "length_penalty", path, least=0, most=STEEPEST if beams > 1 else math.inf)
-    longest = _number(own, "max_length", path, least=2)
-    closed = own.get("forced_eos_token_id") is not None
-    ignored = [key for key, value in own.items() if told and value and key not in FOLLOWED | HARMLESS]
-    ignored += [key for key in SYMBOLS if own.get(key) not in (None, getattr(config, key), [getattr(config, key)])]
-    if own.get("bad_words_ids") in (None, [[config.pad_token_id]]):  # padding is never written anyway
-        ignored = [key for key in ignored if key != "bad_words_ids"]
-    return {
-        "beams": int(beams),
-        "length_penalty": 1.0 if penalty is None else float(penalty),
-        # Begin, and the end that is forced, are counted there; without a limit of its own the text's length decides.
-        "longest": None if longest is None else max(1, int(longest) - (2 if closed else 1)),
-        "closed": closed,
-        "renormalized": bool(own.get("renormalize_logits")),
-        "notes": [f"{path}: {', '.join(sorted(ignored))}: not followed"] if ignored else [],
-    }
-
-
-def _number(
-    settings: Mapping[str, Any], name: str, path: Path, *, least: float, most: float = math.inf
-) -> float | None:
-    value = settings.get(name)
-    if value is None:
-        return None
-    number = isinstance(value, int | float) and not isinstance(value, bool) and value < math.inf
-    if not number or not least <= value <= most:
-        upto = "on" if most == math.inf else f"to {most:g}"
-        raise FolderError(f"{path}: {name} is {value!r}, wanted a number from {least:g} {upto}")
-    return value
