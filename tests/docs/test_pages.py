@@ -1,9 +1,9 @@
-"""The pages of docs/lectures are run: their code works, their outputs are real, their commands parse.
+"""The documentation is tested: lectures run and print what they show, commands parse, links resolve.
 
-The ```python blocks of a page run in order, in one namespace, in an empty folder. What a block prints must be what
-stands in the ```text block right behind it; a block with none must print nothing. (Blanks at the ends of lines and
-empty lines at either end do not count.) Each `regard …` line of a ```sh block must be a command with options that there
-are, and a recipe with settings that there are. What is wrong is told with the page's own line.
+The ```python blocks of a lecture run in order, in one namespace, in an empty folder. The output of a block must equal
+the ```text block that follows it immediately; a block without one must print nothing. (Trailing spaces, and empty lines
+at either end, are ignored.) On every page, each `regard …` of a ```sh block, of indented code or of a table must be an
+existing command with existing options, recipes and settings. Errors name the line of the page.
 """
 
 import io
@@ -23,7 +23,11 @@ from regard.cli.app import split
 from regard.config import override
 from regard.tasks.recipe import Given
 
-PAGES = sorted(Path(__file__).parents[2].glob("docs/lectures/*.md"))
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LECTURES = sorted(ROOT.glob("docs/lectures/*.md"))
+GUIDES = sorted([ROOT / "README.md", *ROOT.glob("docs/how-to/*.md"), *LECTURES])
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -32,19 +36,19 @@ class Block:
     kind: str
     line: int  # of its first line in the page
     content: str
-    behind: "Block | None"  # what follows it with nothing between
+    following: "Block | None"  # the next block, if nothing stands between
 
 
 def blocks_of(page: str) -> list[Block]:
     """The fenced blocks of a page, in order."""
     found: list[Block] = []
-    following, begins = None, len(page)
+    block, start = None, len(page)
     for match in reversed(list(FENCE.finditer(page))):
-        behind = following if not page[match.end() : begins].strip() else None
+        following = block if not page[match.end() : start].strip() else None
         line = page.count("\n", 0, match.start(2)) + 1
-        following, begins = Block(match[1], line, match[2], behind), match.start()
-        found.append(following)
-    assert page.count("\n```") == 2 * len(found), "a fence that is not closed, or indented"
+        block, start = Block(match[1], line, match[2], following), match.start()
+        found.append(block)
+    assert page.count("\n```") == 2 * len(found), "a fence is not closed, or is indented"
     return found[::-1]
 
 
@@ -54,20 +58,22 @@ def run_page(name: str, page: str) -> None:
     for block in blocks_of(page):
         if block.kind == "python":
             printed = run_block(name, block, namespace)
-            shown = block.behind if block.behind and block.behind.kind == "text" else None
+            shown = block.following if block.following and block.following.kind == "text" else None
             compare(name, printed, shown, block.line)
 
 
 def run_block(name: str, block: Block, namespace: dict[str, object]) -> str:
-    """Run one block; what it printed."""
-    code = compile("\n" * (block.line - 1) + block.content, name, "exec")  # so that its lines are the page's
+    """Run one block; return what it printed."""
+    code = compile(
+        "\n" * (block.line - 1) + block.content, name, "exec"
+    )  # so that tracebacks have the page's line numbers
     printed = io.StringIO()
     try:
         with redirect_stdout(printed):
             exec(code, namespace)
     except Exception as error:
         line, trace = block.line, error.__traceback__
-        while trace is not None:  # the innermost line that stands in this block
+        while trace is not None:  # the innermost line inside this block
             if trace.tb_frame.f_code.co_filename == name and block.line <= trace.tb_lineno:
                 line = trace.tb_lineno
             trace = trace.tb_next
@@ -77,41 +83,60 @@ def run_block(name: str, block: Block, namespace: dict[str, object]) -> str:
 
 
 def compare(name: str, printed: str, shown: Block | None, line: int) -> None:
-    """What was printed and what the page shows, line by line."""
+    """Compare the printed lines with those on the page."""
     real = [each.rstrip() for each in printed.strip().splitlines()]
-    told = [each.rstrip() for each in shown.content.strip().splitlines()] if shown else []
+    expected = [each.rstrip() for each in shown.content.strip().splitlines()] if shown else []
     first = shown.line if shown else line
-    for number in range(max(len(real), len(told))):
-        one, other = (lines[number] if number < len(lines) else None for lines in (real, told))
+    for number in range(max(len(real), len(expected))):
+        one, other = (lines[number] if number < len(lines) else None for lines in (real, expected))
         assert one == other, f"{name}:{first + number}: printed {one!r}, the page shows {other!r}"
 
 
-def check_commands(name: str, page: str) -> int:
-    """Hold the commands of a page's sh blocks against the real ones; how many there are."""
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    seen = 0
+def commands_of(page: str) -> list[tuple[int, str]]:
+    """The lines with `regard …` in sh blocks, in indented code and in the cells of tables, with their line numbers."""
+    found = []
     for block in blocks_of(page):
-        for number, line in enumerate(block.content.splitlines() if block.kind == "sh" else []):
-            words = shlex.split(re.split(r" [|<>] ", line)[0], comments=True)
-            if words[:1] != ["regard"]:
-                continue
-            seen += 1
-            try:
-                assert words[1] in commands, f"no command is called {words[1]}"
-                given = commands[words[1]].make_context(words[1], words[2:]).params  # parses, runs nothing
-                if words[1] == "train":
-                    paths, settings = split(given["arguments"] or [])
-                    override(recipes.find(given["recipe"]).settings(Given(paths)), settings)
-                if words[1] == "recipes" and given["name"]:
-                    recipes.find(given["name"])
-            except Exception as error:
-                raise AssertionError(f"{name}:{block.line + number}: `{line}`: {error}") from error
-    return seen
+        if block.kind == "sh":
+            found += list(enumerate(block.content.splitlines(), block.line))
+    prose = FENCE.sub(lambda match: "\n" * match[0].count("\n"), page)
+    for number, line in enumerate(prose.splitlines(), 1):
+        if line.startswith("    "):
+            found.append((number, line.strip()))
+        elif line.startswith("|"):
+            found += [(number, code) for code in re.findall(r"`(regard [^`]+)`", line)]
+    return sorted((number, line) for number, line in found if line.startswith("regard "))
+
+
+def check_commands(name: str, page: str) -> int:
+    """Parse the commands of a page; return how many there are."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    found = commands_of(page)
+    for number, line in found:
+        command, *arguments = shlex.split(re.split(r" [|<>] ", line)[0], comments=True)[1:]
+        try:
+            assert command in commands, f"no command is called {command}"
+            given = commands[command].make_context(command, arguments).params  # parses without running
+            if command == "train":
+                paths, settings = split(given["arguments"] or [])
+                override(recipes.find(given["recipe"]).settings(Given(paths)), settings)
+            if command == "recipes" and given["name"]:
+                recipes.find(given["name"])
+        except Exception as error:
+            raise AssertionError(f"{name}:{number}: `{line}`: {error}") from error
+    return len(found)
+
+
+def broken_links(path: Path, page: str) -> list[str]:
+    """The links of a page to files that do not exist. Code has brackets too, and is left out."""
+    prose = re.sub(r"`[^`\n]*`", "", FENCE.sub("", page))
+    return [
+        link for link in LINK.findall(prose) if not link.startswith("https://") and not (path.parent / link).exists()
+    ]
 
 
 @pytest.fixture
 def _as_a_student(tmp_path, monkeypatch):
-    """An empty folder, one thread, a fixed seed; the default precision is put back."""
+    """An empty folder and a fixed seed; restores the default dtype."""
     monkeypatch.chdir(tmp_path)
     before = torch.get_default_dtype()
     torch.manual_seed(0)
@@ -120,22 +145,29 @@ def _as_a_student(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("_as_a_student")
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_the_page_runs_and_prints_what_it_shows(path):
     assert torch.get_num_threads() == 1
     run_page(f"docs/lectures/{path.name}", path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_the_commands_of_the_page_are_there(path):
-    assert check_commands(f"docs/lectures/{path.name}", path.read_text(encoding="utf-8")) > 0
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_commands_of_the_page_parse(path):
+    seen = check_commands(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
+    assert seen > 0 or path not in GUIDES
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_links_of_the_page_resolve(path):
+    assert broken_links(path, path.read_text(encoding="utf-8")) == []
 
 
 def test_there_are_pages():
-    assert "build-a-gpt" in [path.stem for path in PAGES]
+    assert "build-a-gpt" in [path.stem for path in LECTURES]
+    assert {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "speed.md"} <= {path.name for path in PAGES}
 
 
-# ------------------------------------------------ a page that is wrong is found
+# ------------------------------------------------ errors in a page are found
 
 
 PAGE = """# Title
@@ -145,7 +177,7 @@ def half(number):
     return number / 2
 ```
 
-Words between.
+Text between.
 
 ```python
 assert half(4) == 2
@@ -163,12 +195,16 @@ regard run runs/x "a text" --samples 10 | head -3   # ten
 regard train gpt novel.txt -o runs/x training.steps=5
 ls
 ```
+
+| `regard info runs/x` | what a folder contains |
+
+    regard check runs/x
 """
 
 
-def test_a_right_page_passes():
+def test_a_correct_page_passes():
     run_page("page.md", PAGE)
-    assert check_commands("page.md", PAGE) == 2
+    assert check_commands("page.md", PAGE) == 4
 
 
 @pytest.mark.parametrize(
@@ -182,7 +218,7 @@ def test_a_right_page_passes():
         ("```text", "So:\n\n```text", "page.md:11: printed '1.5', the page shows None"),
     ],
 )
-def test_wrong_code_or_output_is_told_with_its_line(right, wrong, message):
+def test_wrong_code_or_output_is_reported_with_its_line(right, wrong, message):
     with pytest.raises(AssertionError, match=re.escape(message)):
         run_page("page.md", PAGE.replace(right, wrong))
 
@@ -195,13 +231,20 @@ def test_wrong_code_or_output_is_told_with_its_line(right, wrong, message):
         ("train gpt", "train gtp", "page.md:23: "),
         ("training.steps=5", "training.stpes=5", "did you mean training.steps"),
         ("10 |", "ten |", "page.md:22: "),
+        ("regard info", "regard inof", "page.md:27: "),
+        ("    regard check", "    regard chekc", "page.md:29: "),
     ],
 )
-def test_a_wrong_command_is_told_with_its_line(right, wrong, message):
+def test_a_wrong_command_is_reported_with_its_line(right, wrong, message):
     with pytest.raises(AssertionError, match=re.escape(message)):
         check_commands("page.md", PAGE.replace(right, wrong))
 
 
 def test_an_open_fence_is_found():
     with pytest.raises(AssertionError, match="not closed"):
-        blocks_of("Words\n\n```python\nx = 1\n")
+        blocks_of("Text\n\n```python\nx = 1\n")
+
+
+def test_a_broken_link_is_found():
+    page = "[one](README.md) [two](nowhere.md#top) `a[0](b)` [three](https://example.org)\n```python\nf[1](x)\n```\n"
+    assert broken_links(ROOT / "CHANGELOG.md", page) == ["nowhere.md"]
