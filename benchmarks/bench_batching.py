@@ -17,7 +17,7 @@ from regard.data.batches import PairBatch, bucketed, collate_packed, collate_pad
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.synthetic.translation.sentences import sentences
 from regard.tasks.translation.task import Translation
-from regard.tokenizers.bpe import Tokenizer
+from regard.tokenizers.bpe import BPETokenizer
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
 
@@ -27,10 +27,12 @@ BUDGET, ROW, ROUNDS, STEPS = 4096, 128, 7, 6
 def main() -> None:
     runtime.prepare()
     world = [(pair.source, pair.target) for pair in sentences(20_000)]
-    tokenizer = Tokenizer.train((side for pair in world for side in pair), 1500)
+    tokenizer = BPETokenizer.train((side for pair in world for side in pair), 1500)
     ids = [
         (np.array(source), np.array(target))
-        for source, target in zip(*(tokenizer.encode_all(list(side)) for side in zip(*world, strict=True)), strict=True)
+        for source, target in zip(
+            *(tokenizer.encode_batch(list(side)) for side in zip(*world, strict=True)), strict=True
+        )
     ]
     source, target = (np.array([len(pair[side]) for pair in ids]) for side in (0, 1))
     special_ids = (tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
@@ -48,7 +50,9 @@ def main() -> None:
         for start in range(0, len(order), height):
             yield collate_padded(ids, order[start : start + height], *special_ids)
 
-    config = TransformerConfig(vocab_size=tokenizer.size, width=128, heads=4, layers=2, feed_forward=512, dropout=0.0)
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size, width=128, heads=4, layers=2, feed_forward=512, dropout=0.0
+    )
     speeds = measure(
         config, Translation(tokenizer), {"bucketed": in_buckets(), "packed": in_rows(), "random": at_random()}
     )

@@ -45,7 +45,7 @@ def with_regard() -> Way:
     config = encoder_with(BertForSequenceClassificationConfig, given).model_copy(update={"labels": ("no", "yes")})
     model = BertForSequenceClassification(config).train()
     start_weights(model, weights_of(given.model.model, config))
-    encoded = given.model.tokenizer.encode_all(texts(), longest=LONGEST)
+    encoded = given.model.tokenizer.encode_batch(texts(), max_length=LONGEST)
     rows = Rows(encoded, np.arange(TEXTS) % 2, given.model.tokenizer.pad_id)
     task = Classification(RowData(rows, rows), config.labels, ("accuracy",))
     optimizers = make_optimizers(model, kind="adamw", weight_decay=0.01)

@@ -28,7 +28,7 @@ from regard.huggingface import marian
 from regard.models.special_ids import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.tasks.translation.task import Translation
-from regard.tokenizers.bpe import Tokenizer
+from regard.tokenizers.bpe import BPETokenizer
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
 from side_by_side import Way, apart, report, speeds
@@ -57,8 +57,8 @@ def pairs(path: str | None) -> list[tuple[np.ndarray, np.ndarray]]:
     chance = np.random.default_rng(0)
     if path:
         texts = list(read_pairs([Path(path)], on_error="skip", report=BadLines(), longest=100))[:40_000]
-        tokenizer = Tokenizer.train((side for pair in texts for side in pair), VOCABULARY)
-        sides = [tokenizer.encode_all([pair[side] for pair in texts]) for side in (0, 1)]
+        tokenizer = BPETokenizer.train((side for pair in texts for side in pair), VOCABULARY)
+        sides = [tokenizer.encode_batch([pair[side] for pair in texts]) for side in (0, 1)]
         return [(np.array(source), np.array(target)) for source, target in zip(*sides, strict=True)]
     lengths = np.clip(chance.lognormal(np.log(12.3), 0.33, 40_000).round(), 3, 60).astype(int)
     others = np.clip((lengths * chance.normal(1.0, 0.15, len(lengths))).round(), 3, 60).astype(int)

@@ -241,9 +241,9 @@ def names(train_here, people):
 def story_pieces():
     """Pieces of the words of the stories."""
     from regard.synthetic.stories.story import Stories
-    from regard.tokenizers.wordpiece import WordPieces
+    from regard.tokenizers.wordpiece import WordPieceTokenizer
 
-    return WordPieces.train([story.text for story in Stories().stories(0, 200)], 300)
+    return WordPieceTokenizer.train([story.text for story in Stories().stories(0, 200)], 300)
 
 
 @pytest.fixture(scope="session")
@@ -258,7 +258,7 @@ def make_reader(story_pieces):
         torch.manual_seed(2)
         config, model = MODELS[kind]
         special_ids = {name: getattr(tokenizer, name) for name in ("pad_id", "bos_id", "eos_id", "mask_id")}
-        sizes = {"vocab_size": tokenizer.size, "context": 40, "width": 32, "heads": 2, "layers": 2}
+        sizes = {"vocab_size": tokenizer.vocab_size, "context": 40, "width": 32, "heads": 2, "layers": 2}
         built = model(config(**(sizes | {"special_ids": special_ids} | facts))).eval()
         with torch.no_grad():
             for name, weight in built.named_parameters():

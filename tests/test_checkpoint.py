@@ -124,4 +124,4 @@ def test_a_loaded_folder_translates(trained, tmp_path):
     assert isinstance(answer.text, str)
     source = translator.task.encode(["the boy eats bread"])
     logits = translator.model(source, torch.tensor([[translator.tokenizer.bos_id]]))
-    assert logits.shape == (1, 1, translator.tokenizer.size)
+    assert logits.shape == (1, 1, translator.tokenizer.vocab_size)

@@ -244,7 +244,7 @@ def test_evaluate_on_a_file_is_a_plain_sum_over_its_windows(here, novel, story, 
         assert some["tokens"] == most
         assert some["loss"] == pytest.approx(plain_loss(writer, ids[: most + 1]) / most, rel=1e-4)
         assert some["bits_per_byte"] == pytest.approx(some["loss"] * most / math.log(2) / some["bytes"])
-        assert some["bytes"] == sum(len(writer.tokenizer.spellings.of(number)) for number in ids[1 : most + 1])
+        assert some["bytes"] == sum(len(writer.tokenizer.token_bytes.of(number)) for number in ids[1 : most + 1])
 
 
 def test_documents_follow_one_another_with_the_end_between_them(novel):

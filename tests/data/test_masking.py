@@ -12,8 +12,10 @@ from regard.data.masking import NO_WORD, MaskingConfig, PieceTable, mask_row
 from regard.errors import ConfigError
 
 SIZE = 50
-GOING_ON = np.arange(SIZE) % 3 == 2  # 5, 8, 11 and so on go on inside a word
-TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, going_on=GOING_ON & (np.arange(SIZE) > 4))
+CONTINUATION = np.arange(SIZE) % 3 == 2  # 5, 8, 11 and so on go on inside a word
+TABLE = PieceTable(
+    pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=CONTINUATION & (np.arange(SIZE) > 4)
+)
 ROW = 100
 ROWS = 2500
 

@@ -14,7 +14,7 @@ from regard.files import write_folder
 from regard.huggingface.folder import Pooling
 from regard.models import MODELS
 from regard.synthetic.translation.sentences import sentences
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 from tests.huggingface.comparing import assert_same_model
 
 SIZE, PADDING = 300, 0
@@ -51,7 +51,7 @@ EVERY = [(kind, shape) for kind in ARCHITECTURES for shape in SHAPES]
 
 @pytest.fixture(scope="module")
 def words():
-    return WordPieces.train([pair.source for pair in sentences(500)], SIZE)
+    return WordPieceTokenizer.train([pair.source for pair in sentences(500)], SIZE)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def make(words):
             for name, weight in model.named_parameters():
                 weight.normal_(mean=float("LayerNorm.weight" in name), std=0.2)
         model.save_pretrained(folder)
-        for name, content in words.files().items():
+        for name, content in words.to_files().items():
             (folder / name).write_bytes(content)
         return folder
 

@@ -233,9 +233,9 @@ def test_words_as_transformers_reads_them(bpe, tmp_path, cut):
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path, gguf_file=path.name)
     for text in TEXTS:
         wanted = theirs(text, add_special_tokens=False).input_ids
-        assert found.tokenizer.encode(text, specials=True) == wanted, text
-        assert found.tokenizer.decode(wanted, specials=True) == text
-    assert found.tokenizer.template == "{{ 1 }}"
+        assert found.tokenizer.encode(text, parse_special_tokens=True) == wanted, text
+        assert found.tokenizer.decode(wanted, skip_special_tokens=False) == text
+    assert found.tokenizer.chat_template == "{{ 1 }}"
     assert len(found.notes) == (cut in ("default", None))
 
 
@@ -243,7 +243,7 @@ def test_begin_and_ends(bpe, tmp_path):
     def words(**keys):
         path = write(tmp_path / "m.gguf", small("Llama"), bpe, words={f"ggml.{key}": keys[key] for key in keys})
         found = huggingface.load(path)
-        return found.tokenizer.bos_id, found.model.config.special_ids.bos_id, found.tokenizer.ends
+        return found.tokenizer.bos_id, found.model.config.special_ids.bos_id, found.tokenizer.eos_ids
 
     assert words() == (None, None, (0,))
     assert words(bos_token_id=1, eos_token_id=2, eot_token_id=0) == (1, None, (2, 0))
@@ -395,8 +395,8 @@ def test_smollm2_knows_the_capital_of_france(smollm):
     assert prompt == [504, 3575, 282, 4649, 314]  # these and " Paris." as transformers 5.22 has them
     config = smollm.model.config
     assert (config.rope_theta, config.epsilon, config.tied, config.context) == (100_000.0, 1e-5, True, 8192)
-    assert (smollm.tokenizer.bos_id, config.special_ids.bos_id, smollm.tokenizer.ends) == (1, None, (2,))
-    assert smollm.tokenizer.template.startswith("{% for message in messages %}")
+    assert (smollm.tokenizer.bos_id, config.special_ids.bos_id, smollm.tokenizer.eos_ids) == (1, None, (2,))
+    assert smollm.tokenizer.chat_template.startswith("{% for message in messages %}")
 
 
 @pytest.mark.prove
@@ -407,7 +407,9 @@ def test_smollm2_is_that_of_transformers(smollm):
     theirs = transformers.AutoModelForCausalLM.from_pretrained(REAL.parent, gguf_file=REAL.name).eval()
     words = transformers.AutoTokenizer.from_pretrained(REAL.parent, gguf_file=REAL.name)
     for text in TEXTS:
-        assert smollm.tokenizer.encode(text, specials=True) == words(text, add_special_tokens=False).input_ids
+        assert (
+            smollm.tokenizer.encode(text, parse_special_tokens=True) == words(text, add_special_tokens=False).input_ids
+        )
     prompt = torch.tensor([smollm.tokenizer.encode(TEXTS[0])])
     assert (smollm.model(prompt) - theirs(prompt).logits).abs().max() <= 1e-4
     wanted = theirs.generate(

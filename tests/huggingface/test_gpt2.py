@@ -47,7 +47,7 @@ def test_the_logits_are_those_of_transformers(folder, ids):
     wanted = theirs(folder)(ids).logits
     assert wanted.std() > 0.5
     assert (found.model(ids) - wanted).abs().max() <= 1e-4
-    assert (found.kind, found.task, found.tokenizer.ends, found.notes) == ("gpt", "language", (0, 2), [])
+    assert (found.kind, found.task, found.tokenizer.eos_ids, found.notes) == ("gpt", "language", (0, 2), [])
 
 
 @torch.no_grad()
@@ -126,7 +126,7 @@ def test_settings_that_are_not_followed_are_named_one_by_one(plain, copy, edit_j
     (folder / "generation_config.json").unlink()
     edit_json(folder / "config.json", do_sample=True, eos_token_id=2)
     found = huggingface.load(folder)
-    assert (len(found.notes), found.tokenizer.ends) == (1, (2,))
+    assert (len(found.notes), found.tokenizer.eos_ids) == (1, (2,))
 
 
 FAULTS = {

@@ -21,7 +21,7 @@ from regard.huggingface import marian
 from regard.layers.positions import sinusoidal_halves
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.synthetic.translation.sentences import sentences
-from regard.tokenizers.bpe import Tokenizer
+from regard.tokenizers.bpe import BPETokenizer
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
@@ -345,7 +345,7 @@ def test_untied_tables_open_in_transformers(tmp_path):
         special_ids={"pad_id": 299, "bos_id": 299, "eos_id": 0},
     )
     ours = Transformer(config).eval()
-    write_folder(tmp_path / "out", marian.files(ours, Tokenizer.train(["a b c"] * 9, 300)))
+    write_folder(tmp_path / "out", marian.files(ours, BPETokenizer.train(["a b c"] * 9, 300)))
     theirs, report = MarianMTModel.from_pretrained(tmp_path / "out", output_loading_info=True)
     assert not any(report.values()), report
     source, target = torch.randint(2, 299, (3, 5)), torch.randint(2, 299, (3, 4))

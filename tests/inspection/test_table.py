@@ -7,9 +7,9 @@ from torch.testing import assert_close
 
 from regard.errors import InputError
 from regard.inspection.table import table_of
-from regard.tokenizers.bpe import Tokenizer
-from regard.tokenizers.byte_level import whole_words
+from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.text import TextTokenizer
+from regard.tokenizers.words import single_token_words
 from tests.contracts.examples import LANGUAGE_MODELS, TRANSLATORS, named
 from tokenizers import Tokenizer as Core
 from tokenizers import decoders, models
@@ -29,34 +29,34 @@ def test_every_model_says_where_its_words_are_looked_up(example):
 def test_words_are_those_with_the_space_before_them():
     tokens = [b"", b" walk", b"ing", b"walk", b" don't", b" ,", b",", b" ", b" ni\xc3\xb1o", b" \xc3", b" a b", b" 42"]
     words = [None, "walk", None, None, "don't", None, None, None, "niño", None, None, "42"]
-    assert whole_words(tokens) == words
+    assert single_token_words(tokens) == words
 
 
 def test_where_no_token_has_a_space_all_but_parts_and_signs_are_words():
-    assert whole_words([b"walk", b"##ing", b"[CLS]", b"", b".", b"_"]) == ["walk", None, None, None, None, None]
+    assert single_token_words([b"walk", b"##ing", b"[CLS]", b"", b".", b"_"]) == ["walk", None, None, None, None, None]
 
 
 def test_a_trained_tokenizer_names_its_words():
-    names = Tokenizer.train(["the cat sat on the mat, the cat"] * 9, 300, whole_words=6).whole_words()
+    names = BPETokenizer.train(["the cat sat on the mat, the cat"] * 9, 300, whole_words=6).single_token_words()
     assert {"the", "cat", "sat", "mat"} <= {name for name in names if name}
     assert names[0] is None
     assert names[-1] is None
     plain = TextTokenizer.train(["the cat sat on the mat"] * 9, 300)
-    assert {"cat", "sat", "mat"} <= set(plain.whole_words())
-    assert plain.whole_words()[plain.eos_id] is None
-    assert len(plain.whole_words()) == plain.size
+    assert {"cat", "sat", "mat"} <= set(plain.single_token_words())
+    assert plain.single_token_words()[plain.eos_id] is None
+    assert len(plain.single_token_words()) == plain.vocab_size
 
 
 def test_of_characters_every_letter_is_a_word():
     letters = TextTokenizer.characters(["a cat, no?"])
-    assert [name for name in letters.whole_words() if name] == ["a", "c", "n", "o", "t"]
+    assert [name for name in letters.single_token_words() if name] == ["a", "c", "n", "o", "t"]
 
 
 def test_word_pieces_are_told_from_words():
     core = Core(models.WordPiece({"[UNK]": 0, "walk": 1, "##ing": 2, "[CLS]": 3}, unk_token="[UNK]"))
     core.decoder = decoders.WordPiece()
     core.add_special_tokens(["[UNK]", "[CLS]"])
-    assert TextTokenizer(core).whole_words() == [None, "walk", None, None]
+    assert TextTokenizer(core).single_token_words() == [None, "walk", None, None]
 
 
 def test_the_table_has_the_named_rows_and_the_first_of_each_name():

@@ -21,7 +21,7 @@ from regard.tasks.vision_language.evaluate_scenes import score_asking, score_loo
 from regard.tasks.vision_language.pipeline import ImageTextMatcher, Pointer, VisualQuestionAnswering
 from regard.tasks.vision_language.scene_questions import asked_of, scenes_of, spoken
 from regard.tasks.vision_language.scene_regions import KINDS, scene_regions
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 STREAM = ["width=16", "heads=2", "layers=0", "feed_forward=16"]
 TINY = [
@@ -159,13 +159,13 @@ def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
 def test_for_every_near_miss_there_is_a_true_text_of_its_form(tmp_path):
     """So that no text is known to be false by how it is written."""
     ready = prepared(find("vilbert"), Given(), ["data.scenes=20", "data.validation=4"], tmp_path)
-    told, begins = ready.task.data.training, WordPieces.kept(tmp_path).pieces_of("the there")
+    told, begins = ready.task.data.training, WordPieceTokenizer.load_saved(tmp_path).encode_ids("the there")
     stated = lambda texts: sum(text[0] in begins for text in texts)  # noqa: E731
     assert told.alike == 6
     for true, near, scene in zip(told.texts, told.near, scenes_of("training", 20), strict=True):
         assert len(near) == told.alike
         assert stated(near) == stated(true[: told.alike]) == 5
-        assert true[0] == WordPieces.kept(tmp_path).pieces_of(spoken(caption(scene)))
+        assert true[0] == WordPieceTokenizer.load_saved(tmp_path).encode_ids(spoken(caption(scene)))
 
 
 def test_cells_need_no_boxes(tmp_path):

@@ -66,8 +66,8 @@ def test_what_is_no_encoder_is_named(train_here, story, tiny_text):
 
 
 def test_rows_that_are_cut_are_counted_or_an_error(story_pieces):
-    rows = story_pieces.encode_all(["the cat", "the cat was too tired to go", "the dog was too tired"], longest=6)
-    assert [row.cut > 0 for row in rows] == [False, True, True]
+    rows = story_pieces.encode_batch(["the cat", "the cat was too tired to go", "the dog was too tired"], max_length=6)
+    assert [row.num_truncated > 0 for row in rows] == [False, True, True]
     assert check_lengths(rows, 6, "cut", "to train on") == [
         "2 of 3 rows to train on have more than 6 pieces: their ends are cut off"
     ]
@@ -87,7 +87,7 @@ def test_a_label_is_wanted_of_each_words_first_piece(story_pieces):
     assert len(encoded.ids) > 5
     wanted = [IGNORED] * len(encoded.ids)
     for word, number in enumerate((0, 1, 2)):
-        wanted[encoded.words.index(word)] = number
+        wanted[encoded.word_ids.index(word)] = number
     batch = rows.collate(torch.tensor([0]).numpy())
     assert batch.targets[0].tolist() == wanted
     assert batch.tokens == 3

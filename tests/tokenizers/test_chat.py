@@ -3,7 +3,7 @@
 import pytest
 
 from regard.errors import InputError
-from regard.tokenizers.chat import render
+from regard.tokenizers.chat import apply_chat_template
 
 # In the manner of SmolLM2's: a system message of its own when the conversation has none.
 TEMPLATE = """\
@@ -24,15 +24,15 @@ TALK = [{"role": "user", "content": "Hi <there> é"}, {"role": "assistant", "con
 
 def failure(template: str, messages=TALK) -> str:
     with pytest.raises(InputError) as caught:
-        render(template, messages)
+        apply_chat_template(template, messages)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_a_conversation():
     opening = "<s><|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\nHi <there> é<|im_end|>\n"
-    assert render(TEMPLATE, TALK[:1], begin="<s>") == f"{opening}<|im_start|>assistant\n"
-    assert render(TEMPLATE, TALK, begin="<s>", add_generation_prompt=False) == (
+    assert apply_chat_template(TEMPLATE, TALK[:1], bos_token="<s>") == f"{opening}<|im_start|>assistant\n"
+    assert apply_chat_template(TEMPLATE, TALK, bos_token="<s>", add_generation_prompt=False) == (
         f"{opening}<|im_start|>assistant\nHello<|im_end|>\n"
     )
 
@@ -44,15 +44,15 @@ def test_as_hugging_face_renders_it():
     (theirs,), _ = render_jinja_template(
         [TALK], chat_template=template, add_generation_prompt=True, bos_token="<s>", eos_token="</s>"
     )
-    assert render(template, TALK, begin="<s>", end="</s>") == theirs
+    assert apply_chat_template(template, TALK, bos_token="<s>", eos_token="</s>") == theirs
 
 
 def test_tokens_that_are_not_there_are_nothing():
-    assert render("[{{ bos_token }}{{ eos_token }}]", []) == "[]"
+    assert apply_chat_template("[{{ bos_token }}{{ eos_token }}]", []) == "[]"
 
 
 def test_the_date():
-    assert len(render("{{ strftime_now('%Y-%m-%d') }}", [])) == 10
+    assert len(apply_chat_template("{{ strftime_now('%Y-%m-%d') }}", [])) == 10
 
 
 def test_what_a_template_refuses_is_the_users_mistake():

@@ -95,7 +95,7 @@ def test_what_is_encoded_is_decoded(kind, text):
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == text
     assert tokenizer.eos_id not in ids
-    assert all(0 <= number < tokenizer.size for number in ids)
+    assert all(0 <= number < tokenizer.vocab_size for number in ids)
 
 
 @pytest.mark.parametrize("kind", OURS)
@@ -111,35 +111,35 @@ def test_the_fast_way_and_every_other_reader_of_the_file_give_the_same(kind, tex
     assert core.decode(ids) == tokenizer.decode(ids) == text
     core.encode_special_tokens = False
     text = text[:5] + END + text[5:] + END
-    assert tokenizer.encode(text, specials=True) == core.encode(text).ids
+    assert tokenizer.encode(text, parse_special_tokens=True) == core.encode(text).ids
 
 
 def test_characters_are_numbered_in_order():
     tokenizer = TextTokenizer.characters(["hello\n", "🙂ab"])
-    assert tokenizer.size == 9
+    assert tokenizer.vocab_size == 9
     assert tokenizer.encode("\nabehlo🙂") == list(range(8))
-    assert (tokenizer.bos_id, tokenizer.eos_id, tokenizer.ends) == (None, 8, (8,))
+    assert (tokenizer.bos_id, tokenizer.eos_id, tokenizer.eos_ids) == (None, 8, (8,))
     with pytest.raises(InputError, match=r"character 'z' \(U\+007A\) is none of the 8 .* data\.tokenizer=bpe"):
         tokenizer.encode("hezlo")
     with pytest.raises(InputError, match=r"U\+10FFFF"):
         tokenizer.encode("\U0010ffff")
-    assert TextTokenizer.characters([]).size == 1
+    assert TextTokenizer.characters([]).vocab_size == 1
     with pytest.raises(InputError):
         TextTokenizer.characters([]).encode("a")
 
 
 def test_bytes_are_their_own_numbers():
-    assert BYTES.size == 257
+    assert BYTES.vocab_size == 257
     assert BYTES.encode("é\n") == [0xC3, 0xA9, 10]
     assert BYTES.eos_id == 256
     assert BYTES.decode([0xC3, 0xA9, 256, 0xC3]) == "é�"
 
 
 def test_training():
-    assert (TRAINED.size, TRAINED.eos_id, TRAINED.bos_id) == (300, 0, None)
+    assert (TRAINED.vocab_size, TRAINED.eos_id, TRAINED.bos_id) == (300, 0, None)
     assert TRAINED.to_json() == TextTokenizer.train(iter(TEXTS), 300).to_json()
-    assert TextTokenizer.train(TEXTS, 257).size == 257
-    assert 257 < TextTokenizer.train(TEXTS, 100_000).size < 1000
+    assert TextTokenizer.train(TEXTS, 257).vocab_size == 257
+    assert 257 < TextTokenizer.train(TEXTS, 100_000).vocab_size < 1000
     with pytest.raises(ConfigError, match="vocabulary of 256; wanted at least 257"):
         TextTokenizer.train(TEXTS, 256)
 
@@ -147,25 +147,25 @@ def test_training():
 @pytest.mark.parametrize("tokenizer", ALL.values(), ids=ALL)
 def test_many_texts_are_each_as_alone(tokenizer):
     texts = ["", *TEXTS, TEXTS[0] * 40]
-    assert tokenizer.encode_all(texts) == [tokenizer.encode(text) for text in texts]
+    assert tokenizer.encode_batch(texts) == [tokenizer.encode(text) for text in texts]
 
 
 @pytest.mark.parametrize("tokenizer", OURS.values(), ids=OURS)
 def test_a_special_token_in_a_text_is_text_unless_asked_for(tokenizer):
     assert tokenizer.eos_id not in tokenizer.encode(f"a{END}")
-    ids = tokenizer.encode(f"a{END}t{END}", specials=True)
+    ids = tokenizer.encode(f"a{END}t{END}", parse_special_tokens=True)
     assert ids == [*tokenizer.encode("a"), tokenizer.eos_id, *tokenizer.encode("t"), tokenizer.eos_id]
     assert tokenizer.decode(ids) == "at"
-    assert tokenizer.decode(ids, specials=True) == f"a{END}t{END}"
+    assert tokenizer.decode(ids, skip_special_tokens=False) == f"a{END}t{END}"
 
 
 @pytest.mark.parametrize("tokenizer", ALL.values(), ids=ALL)
 def test_what_no_tokenizer_can_take(tokenizer):
     for specials in (False, True):
         with pytest.raises(InputError, match="surrogate"):
-            tokenizer.encode("a\ud800", specials=specials)
-    for number in (-100, tokenizer.size):
-        with pytest.raises(InputError, match=f"token {number}: wanted one of 0 to {tokenizer.size - 1}"):
+            tokenizer.encode("a\ud800", parse_special_tokens=specials)
+    for number in (-100, tokenizer.vocab_size):
+        with pytest.raises(InputError, match=f"token {number}: wanted one of 0 to {tokenizer.vocab_size - 1}"):
             tokenizer.decode([number])
 
 
@@ -175,7 +175,11 @@ def test_saved_and_read_again_it_is_the_same(tmp_path, tokenizer):
     path.write_text(tokenizer.to_json())
     for again in (TextTokenizer.load(path), TextTokenizer.load(path.read_bytes())):
         assert again.to_json() == tokenizer.to_json()
-        assert (again.size, again.bos_id, again.ends) == (tokenizer.size, tokenizer.bos_id, tokenizer.ends)
+        assert (again.vocab_size, again.bos_id, again.eos_ids) == (
+            tokenizer.vocab_size,
+            tokenizer.bos_id,
+            tokenizer.eos_ids,
+        )
         assert again.encode(TEXTS[0]) == tokenizer.encode(TEXTS[0])
         assert (again._fast is None) == (tokenizer._fast is None)
 
@@ -210,7 +214,7 @@ def test_what_is_no_tokenizer_is_one_line(tmp_path):
 
 def test_names_for_the_axis_of_a_picture(gpt2):
     ids = [*gpt2.encode("Hello world, walkable\n\nw  x🙂"), 50256]
-    assert gpt2.pieces(ids) == [
+    assert gpt2.token_labels(ids) == [
         "Hello",
         "world",
         ",",
@@ -225,16 +229,16 @@ def test_names_for_the_axis_of_a_picture(gpt2):
         "·\\x99\\x82",
         END,
     ]
-    assert BYTES.pieces(BYTES.encode("a é\n")) == ["a", "␣", "\\xc3", "\\xa9", "\\n"]
-    assert CHARACTERS.pieces(CHARACTERS.encode("The é")) == ["T", "h", "e", "␣", "é"]
-    assert FOREIGN["Gemma"].pieces(FOREIGN["Gemma"].encode("a b")) == ["a", "␣", "b"]
-    assert TRAINED.pieces([]) == []
+    assert BYTES.token_labels(BYTES.encode("a é\n")) == ["a", "␣", "\\xc3", "\\xa9", "\\n"]
+    assert CHARACTERS.token_labels(CHARACTERS.encode("The é")) == ["T", "h", "e", "␣", "é"]
+    assert FOREIGN["Gemma"].token_labels(FOREIGN["Gemma"].encode("a b")) == ["a", "␣", "b"]
+    assert TRAINED.token_labels([]) == []
 
 
 def test_gpt2_as_it_is(gpt2):
-    assert (gpt2.size, gpt2.bos_id, gpt2.eos_id, gpt2.ends) == (50257, 50256, 50256, (50256,))
+    assert (gpt2.vocab_size, gpt2.bos_id, gpt2.eos_id, gpt2.eos_ids) == (50257, 50256, 50256, (50256,))
     assert gpt2.encode("Hello world") == [15496, 995]
-    assert gpt2.encode("a<|endoftext|>", specials=True) == [64, 50256]
+    assert gpt2.encode("a<|endoftext|>", parse_special_tokens=True) == [64, 50256]
     assert gpt2.encode("<|endoftext|>") == [27, 91, 437, 1659, 5239, 91, 29]
     assert gpt2.decode([15496, 50256, 995]) == "Hello world"
 
@@ -257,7 +261,7 @@ def streamed(tokenizer: TextTokenizer, ids: list[int], *, continuing: bool = Fal
 @settings(max_examples=100, deadline=None)
 def test_a_stream_gives_what_decoding_gives(tokenizer, data):
     """Any ids: half characters, special tokens inside them."""
-    ids = data.draw(st.lists(st.integers(0, tokenizer.size - 1)))
+    ids = data.draw(st.lists(st.integers(0, tokenizer.vocab_size - 1)))
     assert streamed(tokenizer, ids) == tokenizer.decode(ids)
     assert streamed(tokenizer, ids, continuing=True) == tokenizer.decode(ids, continuing=True)
 
@@ -307,7 +311,7 @@ class TestFolder:
 
     def test_nothing_said(self, tmp_path):
         found = self.read(tmp_path)
-        assert (found.bos_id, found.eos_id, found.ends, found.template) == (None, None, (), None)
+        assert (found.bos_id, found.eos_id, found.eos_ids, found.chat_template) == (None, None, (), None)
 
     def test_names(self, tmp_path):
         found = self.read(
@@ -317,12 +321,12 @@ class TestFolder:
             generation_config={"bos_token_id": 0, "eos_token_id": [258, 259]},
             config={"eos_token_id": 256},
         )
-        assert (found.bos_id, found.eos_id, found.ends) == (257, 259, (259, 258, 256))
-        assert found.template == "{{ messages }}"
+        assert (found.bos_id, found.eos_id, found.eos_ids) == (257, 259, (259, 258, 256))
+        assert found.chat_template == "{{ messages }}"
 
     def test_numbers_where_names_are_missing(self, tmp_path):
         found = self.read(tmp_path, config={"bos_token_id": 257, "eos_token_id": 258})
-        assert (found.bos_id, found.ends) == (257, (258,))
+        assert (found.bos_id, found.eos_ids) == (257, (258,))
 
     def test_a_name_that_is_null_is_no_token(self, tmp_path):
         found = self.read(tmp_path, tokenizer_config={"bos_token": None}, config={"bos_token_id": 257})
@@ -330,9 +334,9 @@ class TestFolder:
 
     def test_templates(self, tmp_path):
         several = [{"name": "tools", "template": "t"}, {"name": "default", "template": "d"}]
-        assert self.read(tmp_path, tokenizer_config={"chat_template": several}).template == "d"
+        assert self.read(tmp_path, tokenizer_config={"chat_template": several}).chat_template == "d"
         (tmp_path / "chat_template.jinja").write_text("jinja")
-        assert TextTokenizer.from_folder(tmp_path).template == "jinja"
+        assert TextTokenizer.from_folder(tmp_path).chat_template == "jinja"
 
     def test_tokens_that_are_none(self, tmp_path):
         with pytest.raises(FolderError, match="eos_token is '</x>', which is no token"):
@@ -347,10 +351,10 @@ class TestFolder:
             generation_config={"eos_token_id": [258, 259]},
         )
         (tmp_path / "new").mkdir()
-        for name, content in found.files().items():
+        for name, content in found.to_files().items():
             (tmp_path / "new" / name).write_bytes(content)
         again = TextTokenizer.from_folder(tmp_path / "new")
-        assert (again.bos_id, again.ends, again.template) == (257, (258, 259), "x")
+        assert (again.bos_id, again.eos_ids, again.chat_template) == (257, (258, 259), "x")
         assert again.to_json() == found.to_json()
 
 
@@ -358,11 +362,11 @@ class TestFolder:
 def test_hugging_face_reads_our_files(tmp_path, tokenizer):
     from transformers import AutoTokenizer
 
-    for name, content in tokenizer.files().items():
+    for name, content in tokenizer.to_files().items():
         (tmp_path / name).write_bytes(content)
     theirs = AutoTokenizer.from_pretrained(tmp_path)
     text = " The cats ,  sat .\n🙂"
     assert theirs(text)["input_ids"] == tokenizer.encode(text)
     assert theirs.decode(tokenizer.encode(text)) == text
     assert (theirs.eos_token_id, theirs.eos_token) == (tokenizer.eos_id, END)
-    assert len(theirs) == tokenizer.size
+    assert len(theirs) == tokenizer.vocab_size

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tokenizers
 from regard.errors import ConfigError, FolderError, InputError
-from regard.tokenizers.wordpiece import WordPieces, shared_room
+from regard.tokenizers.wordpiece import WordPieceTokenizer, truncated_lengths
 from tokenizers import models
 
 SYMBOLS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -71,7 +71,7 @@ def both(request, tmp_path_factory):
     """Ours and theirs, opened from the same vocab.txt."""
     facts = {"tokenizer_class": "BertTokenizer", **CLEANINGS[request.param]}
     folder = write_vocabulary(tmp_path_factory.mktemp("vocab_size"), facts)
-    return WordPieces.from_folder(folder), transformers.BertTokenizerFast.from_pretrained(folder)
+    return WordPieceTokenizer.from_folder(folder), transformers.BertTokenizerFast.from_pretrained(folder)
 
 
 def as_theirs(theirs, *texts, **settings):
@@ -86,11 +86,11 @@ def test_one_text_is_read_as_theirs(both, text):
     found = ours.encode(text)
     assert found.ids == wanted["input_ids"]
     assert found.segment_ids == wanted["token_type_ids"]
-    assert found.words == wanted.word_ids()
-    assert found.spans == wanted["offset_mapping"]
-    assert found.cut == 0
-    assert ours.pieces_of(text) == found.ids[1:-1]
-    assert ours.encode(text, open=True).ids == theirs(text)["input_ids"]
+    assert found.word_ids == wanted.word_ids()
+    assert found.offsets == wanted["offset_mapping"]
+    assert found.num_truncated == 0
+    assert ours.encode_ids(text) == found.ids[1:-1]
+    assert ours.encode(text, parse_special_tokens=True).ids == theirs(text)["input_ids"]
     assert ours.decode(found.ids) == theirs.decode(found.ids, skip_special_tokens=True)
 
 
@@ -98,22 +98,22 @@ def test_one_text_is_read_as_theirs(both, text):
 @settings(max_examples=60, deadline=None)
 def test_two_texts_are_cut_as_theirs(both, first, second, longest):
     ours, theirs = both
-    found = ours.encode(first, second, longest=longest)
+    found = ours.encode(first, second, max_length=longest)
     wanted = as_theirs(theirs, first, second, truncation=True, max_length=longest, return_offsets_mapping=True)
-    assert (found.ids, found.segment_ids, found.words, found.spans) == (
+    assert (found.ids, found.segment_ids, found.word_ids, found.offsets) == (
         wanted["input_ids"],
         wanted["token_type_ids"],
         wanted.word_ids(),
         wanted["offset_mapping"],
     )
-    assert found.cut == len(ours.encode(first, second).ids) - len(found.ids)
-    alone = ours.encode(first, longest=longest)
+    assert found.num_truncated == len(ours.encode(first, second).ids) - len(found.ids)
+    alone = ours.encode(first, max_length=longest)
     assert alone.ids == as_theirs(theirs, first, truncation=True, max_length=longest)["input_ids"]
 
 
 @given(first=st.integers(0, 30), second=st.integers(0, 30), room=st.integers(0, 60))
 def test_the_longer_text_gives_way_first(first, second, room):
-    one, other = shared_room(first, second, room)
+    one, other = truncated_lengths(first, second, room)
     assert one <= first
     assert other <= second
     assert one + other == min(first + second, room)
@@ -128,83 +128,83 @@ def test_the_longer_text_gives_way_first(first, second, room):
 def test_words_given_apart_are_counted_as_given(both):
     ours, theirs = both
     words = ["The", "cats,", "", "walking", "unheard", "sat."]
-    found = ours.encode_words(words, longest=9)
+    found = ours.encode_words(words, max_length=9)
     wanted = as_theirs(theirs, words, is_split_into_words=True, truncation=True, max_length=9)
     assert found.ids == wanted["input_ids"]
-    assert found.words == wanted.word_ids()
-    assert found.cut > 0
-    assert {number for number in ours.encode_words(words).words if number is not None} == {0, 1, 3, 4, 5}
+    assert found.word_ids == wanted.word_ids()
+    assert found.num_truncated > 0
+    assert {number for number in ours.encode_words(words).word_ids if number is not None} == {0, 1, 3, 4, 5}
 
 
 def test_many_texts_are_each_as_alone(both):
     ours, _ = both
     seconds = TEXTS[::-1]
-    assert ours.encode_all(TEXTS, longest=7) == [ours.encode(text, longest=7) for text in TEXTS]
+    assert ours.encode_batch(TEXTS, max_length=7) == [ours.encode(text, max_length=7) for text in TEXTS]
     pairs = zip(TEXTS, seconds, strict=True)
-    assert ours.encode_all(TEXTS, seconds, longest=7) == [ours.encode(*pair, longest=7) for pair in pairs]
-    assert ours.encode_all([]) == []
-    assert ours.pieces_of_all(TEXTS) == [ours.pieces_of(text) for text in TEXTS]
+    assert ours.encode_batch(TEXTS, seconds, max_length=7) == [ours.encode(*pair, max_length=7) for pair in pairs]
+    assert ours.encode_batch([]) == []
+    assert ours.encode_ids_batch(TEXTS) == [ours.encode_ids(text) for text in TEXTS]
 
 
 def test_a_folder_written_here_opens_there_and_encodes_equally(both, tmp_path):
     ours, _ = both
-    for name, content in ours.files().items():
+    for name, content in ours.to_files().items():
         (tmp_path / name).write_bytes(content)
     for theirs in (
         transformers.AutoTokenizer.from_pretrained(tmp_path),
         transformers.BertTokenizerFast.from_pretrained(tmp_path),
     ):
         for text in TEXTS:
-            assert theirs(text)["input_ids"] == ours.encode(text, open=True).ids
+            assert theirs(text)["input_ids"] == ours.encode(text, parse_special_tokens=True).ids
             pair = theirs(text, "the cats", truncation=True, max_length=6)
-            found = ours.encode(text, "the cats", longest=6, open=True)
+            found = ours.encode(text, "the cats", max_length=6, parse_special_tokens=True)
             assert (pair["input_ids"], pair["token_type_ids"]) == (found.ids, found.segment_ids)
         assert theirs.mask_token_id == ours.mask_id
         assert theirs.pad_token_id == ours.pad_id
-    for again in (WordPieces.from_folder(tmp_path), WordPieces.kept(tmp_path)):
+    for again in (WordPieceTokenizer.from_folder(tmp_path), WordPieceTokenizer.load_saved(tmp_path)):
         assert again.to_json() == ours.to_json()
-        assert again.files() == ours.files()
+        assert again.to_files() == ours.to_files()
         assert again.cased == ours.cased
 
 
 def test_a_word_is_the_longest_pieces_from_its_front():
-    ours = WordPieces.train(STORY, 120)
-    assert ours.pieces(ours.encode("walking").ids)[0] == "[CLS]"
+    ours = WordPieceTokenizer.train(STORY, 120)
+    assert ours.token_labels(ours.encode("walking").ids)[0] == "[CLS]"
     text = "walking nobody"
     found = ours.encode(text)
-    spelled = "".join(name.removeprefix("·") for name in ours.pieces(found.ids[1:-1]))
+    spelled = "".join(name.removeprefix("·") for name in ours.token_labels(found.ids[1:-1]))
     assert spelled == text.replace(" ", "")
-    assert ours.pieces([ours.id_of("w"), ours.id_of("##g"), ours.eos_id]) == ["w", "·g", "[SEP]"]
+    assert ours.token_labels([ours.token_to_id("w"), ours.token_to_id("##g"), ours.eos_id]) == ["w", "·g", "[SEP]"]
     assert ours.decode(found.ids) == text
-    assert ours.going_on[ours.id_of("##g")]
-    assert not ours.going_on[ours.id_of("w")]
+    assert ours.is_continuation[ours.token_to_id("##g")]
+    assert not ours.is_continuation[ours.token_to_id("w")]
 
 
 def test_training():
-    ours = WordPieces.train(iter(STORY), 120)
+    ours = WordPieceTokenizer.train(iter(STORY), 120)
     assert (ours.pad_id, ours.unk_id, ours.bos_id, ours.eos_id, ours.mask_id) == (0, 1, 2, 3, 4)
     assert ours.special_ids == (0, 1, 2, 3, 4)
-    assert ours.size <= 120
-    assert WordPieces.train(STORY, 64).size <= 64
+    assert ours.vocab_size <= 120
+    assert WordPieceTokenizer.train(STORY, 64).vocab_size <= 64
     assert not ours.cased
     assert ours.unk_id not in ours.encode("SENORA NUNEZ walked").ids
-    cased = WordPieces.train(STORY, 120, cased=True)
+    cased = WordPieceTokenizer.train(STORY, 120, cased=True)
     assert cased.cased
     assert cased.encode("The").ids != cased.encode("the").ids
     assert cased.unk_id not in cased.encode("Núñez").ids
     assert cased.unk_id in cased.encode("Nunez ZZ").ids
     with pytest.raises(ConfigError, match="vocabulary of 63; wanted at least 64"):
-        WordPieces.train(STORY, 63)
-    longer = WordPieces.train(["walking talking walked talked " * 10], 1000)
-    assert longer.pieces(longer.encode("walking").ids) == ["[CLS]", "walking", "[SEP]"]
+        WordPieceTokenizer.train(STORY, 63)
+    longer = WordPieceTokenizer.train(["walking talking walked talked " * 10], 1000)
+    assert longer.token_labels(longer.encode("walking").ids) == ["[CLS]", "walking", "[SEP]"]
 
 
 def test_the_same_texts_the_same_tokenizer_in_every_process():
     code = (
-        "import hashlib; from regard.tokenizers.wordpiece import WordPieces;"
+        "import hashlib; from regard.tokenizers.wordpiece import WordPieceTokenizer;"
         "from regard.tokenizers import wordpiece, text;"
         "texts = [open(module.__file__).read() for module in (wordpiece, text)];"
-        "print(hashlib.sha256(WordPieces.train(texts, 400).to_json().encode()).hexdigest())"
+        "print(hashlib.sha256(WordPieceTokenizer.train(texts, 400).to_json().encode()).hexdigest())"
     )
     found = {subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout for _ in range(3)}
     assert len(found) == 1
@@ -212,8 +212,8 @@ def test_the_same_texts_the_same_tokenizer_in_every_process():
 
 def test_rare_characters_do_not_fill_the_vocabulary():
     rare = "".join(map(chr, range(0x430, 0x437)))
-    ours = WordPieces.train(["walking home " * 8_000, rare], 80)
-    assert ours.size < 80
+    ours = WordPieceTokenizer.train(["walking home " * 8_000, rare], 80)
+    assert ours.vocab_size < 80
     assert ours.encode(rare[0]).ids[1] == ours.unk_id
     assert ours.unk_id not in ours.encode("walking home").ids
 
@@ -221,15 +221,15 @@ def test_rare_characters_do_not_fill_the_vocabulary():
 @pytest.mark.parametrize("missing", ["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
 def test_a_symbol_that_is_missing_is_named(tmp_path, missing):
     pieces = [piece for piece in [*SYMBOLS, *WORDS] if piece != missing]
-    with pytest.raises(FolderError, match=rf"its \w+_token '\{missing}' is no piece"):
-        WordPieces.from_folder(write_vocabulary(tmp_path, None, pieces))
+    with pytest.raises(FolderError, match=rf"its \w+_token '\{missing}' is not in its vocabulary"):
+        WordPieceTokenizer.from_folder(write_vocabulary(tmp_path, None, pieces))
 
 
 def test_no_mask_is_no_mistake(tmp_path):
     pieces = [piece for piece in [*SYMBOLS, *WORDS] if piece != "[MASK]"]
-    ours = WordPieces.from_folder(write_vocabulary(tmp_path, {}, pieces))
+    ours = WordPieceTokenizer.from_folder(write_vocabulary(tmp_path, {}, pieces))
     assert ours.mask_id is None
-    assert "mask_token" not in json.loads(ours.files()["tokenizer_config.json"])
+    assert "mask_token" not in json.loads(ours.to_files()["tokenizer_config.json"])
 
 
 def test_symbols_of_other_names(tmp_path):
@@ -237,55 +237,59 @@ def test_symbols_of_other_names(tmp_path):
     names = {"unk_token": "<u>", "cls_token": {"content": "<c>"}, "sep_token": "<s>", "mask_token": "<m>"}
     folder = write_vocabulary(tmp_path, names, pieces)
     (folder / "special_tokens_map.json").write_text('{"pad_token": "<p>", "cls_token": "the"}')
-    ours = WordPieces.from_folder(folder)
+    ours = WordPieceTokenizer.from_folder(folder)
     assert (ours.pad_id, ours.unk_id, ours.bos_id, ours.eos_id, ours.mask_id) == (0, 1, 2, 3, 4)
     assert ours.encode("the cat", "the").ids == [2, 5, 1, 3, 5, 3]
 
 
 def test_folders_that_are_none(tmp_path):
     with pytest.raises(FolderError, match=r"has no tokenizer; wanted tokenizer\.json or vocab\.txt"):
-        WordPieces.from_folder(tmp_path)
+        WordPieceTokenizer.from_folder(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(FolderError, match=r"tokenizer\.json: cannot be read as a tokenizer\.json"):
-        WordPieces.from_folder(tmp_path)
+        WordPieceTokenizer.from_folder(tmp_path)
     foreign = tokenizers.Tokenizer(models.BPE())
-    with pytest.raises(FolderError, match="its pieces are BPE, wanted WordPiece"):
-        WordPieces.load(foreign.to_str().encode())
+    with pytest.raises(FolderError, match="its model is BPE, wanted WordPiece"):
+        WordPieceTokenizer.load(foreign.to_str().encode())
     (tmp_path / "tokenizer.json").unlink()
     (tmp_path / "vocab.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(FolderError, match=r"vocab\.txt: cannot be read as a vocabulary"):
-        WordPieces.from_folder(tmp_path)
+        WordPieceTokenizer.from_folder(tmp_path)
 
 
 @pytest.mark.parametrize("cased", [False, True])
 def test_a_vocabulary_alone_is_read_as_theirs(tmp_path, cased):
     path = write_vocabulary(tmp_path) / "vocab.txt"
-    ours = WordPieces.load(path, cased=cased)
+    ours = WordPieceTokenizer.load(path, cased=cased)
     theirs = transformers.BertTokenizerFast(vocab=str(path), do_lower_case=not cased)
     assert ours.cased == cased
     for text in TEXTS:
         found, wanted = ours.encode(text, "The cat"), as_theirs(theirs, text, "The cat")
         assert (found.ids, found.segment_ids) == (wanted["input_ids"], wanted["token_type_ids"])
-    assert WordPieces.load(str(path)).to_json() == WordPieces.load(path, cased=False).to_json()
+    assert WordPieceTokenizer.load(str(path)).to_json() == WordPieceTokenizer.load(path, cased=False).to_json()
 
 
 def test_a_vocabulary_that_is_none_is_named(tmp_path):
     with pytest.raises(FolderError, match=r"none\.txt: cannot be read as a vocabulary"):
-        WordPieces.load(tmp_path / "none.txt")
+        WordPieceTokenizer.load(tmp_path / "none.txt")
     (tmp_path / "words.txt").write_text("the\ncat\n")
-    with pytest.raises(FolderError, match=r"words\.txt: its pad_token '\[PAD\]' is no piece of its vocabulary"):
-        WordPieces.load(tmp_path / "words.txt")
+    with pytest.raises(FolderError, match=r"words\.txt: its pad_token '\[PAD\]' is not in its vocabulary"):
+        WordPieceTokenizer.load(tmp_path / "words.txt")
 
 
 def test_half_a_character_is_a_mistake():
-    ours = WordPieces.train(STORY, 100)
+    ours = WordPieceTokenizer.train(STORY, 100)
     for mistaken in (lambda: ours.encode("a\ud800"), lambda: ours.encode_words(["a\ud800"])):
         with pytest.raises(InputError, match="surrogate"):
             mistaken()
 
 
 def test_load_reads_what_to_json_writes(tmp_path):
-    ours = WordPieces.train(STORY, 100)
+    ours = WordPieceTokenizer.train(STORY, 100)
     path = tmp_path / "tokenizer.json"
     path.write_text(ours.to_json(), encoding="utf-8")
-    assert WordPieces.load(path).to_json() == WordPieces.load(path.read_bytes()).to_json() == ours.to_json()
+    assert (
+        WordPieceTokenizer.load(path).to_json()
+        == WordPieceTokenizer.load(path.read_bytes()).to_json()
+        == ours.to_json()
+    )

@@ -40,7 +40,7 @@ def read(
     if embed or not isinstance(runner, FillMask | Classifier | Tagger):
         if second is not None:
             raise ConfigError("--second is for pairs; give both texts to be embedded as INPUT")
-        mask = runner.tokenizer.token(runner.tokenizer.mask_id) or "[MASK]"
+        mask = runner.tokenizer.id_to_token(runner.tokenizer.mask_id) or "[MASK]"
         if not embed and any(mask in text for text in texts):
             note(f"this model, a {runner.kind}, has no head that fills in words: {mask} is read as it is written")
         _embed(runner, texts, output, as_json)
@@ -86,7 +86,7 @@ def _follow(runner: "FillMask", text: str, second: str, count: int | None, as_js
     """How likely the second text follows; where one of them hides a word, also which it may be beside the other."""
     from regard.tasks.masked_lm.pipeline import GUESSES
 
-    mask = runner.tokenizer.token(runner.tokenizer.mask_id)
+    mask = runner.tokenizer.id_to_token(runner.tokenizer.mask_id)
     hides = mask is not None and mask in text + second
     if count is not None and not hides:
         raise ConfigError(f"--guesses {count} is for hidden words, and these texts hide none; leave it out")

@@ -48,7 +48,7 @@ class SpecialIds(Protocol):
     mask_id: int | None
 
     @property
-    def going_on(self) -> Sequence[bool]: ...
+    def is_continuation(self) -> Sequence[bool]: ...
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class PieceTable:
     eos_id: int
     mask_id: int
     unk_id: int
-    going_on: np.ndarray  # (V,) bool
+    is_continuation: np.ndarray  # (V,) bool
     drawn: np.ndarray = field(init=False, repr=False)  # the ids that may stand in for another: all but the symbols
 
     def __post_init__(self) -> None:
-        drawn = np.setdiff1d(np.arange(len(self.going_on)), self.special_ids)
+        drawn = np.setdiff1d(np.arange(len(self.is_continuation)), self.special_ids)
         object.__setattr__(self, "drawn", drawn)
 
     @classmethod
@@ -77,7 +77,7 @@ class PieceTable:
             eos_id=tokenizer.eos_id,
             mask_id=tokenizer.mask_id,
             unk_id=tokenizer.unk_id,
-            going_on=np.array(tokenizer.going_on, bool),
+            is_continuation=np.array(tokenizer.is_continuation, bool),
         )
 
     @property
@@ -88,7 +88,7 @@ class PieceTable:
         """The number of each piece's word in a row of ids; NO_WORD for what may not be asked for."""
         fixed = (ids == self.pad_id) | (ids == self.bos_id) | (ids == self.eos_id) | (ids == self.mask_id)
         # A piece that goes on behind a symbol has no word before it: it is one itself.
-        begins = ~self.going_on[ids] | np.concatenate(([True], fixed[:-1]))
+        begins = ~self.is_continuation[ids] | np.concatenate(([True], fixed[:-1]))
         return np.where(fixed, NO_WORD, np.cumsum(begins) - 1)
 
 

@@ -15,7 +15,7 @@ STREAM = 8  # of random numbers; others order sentence pairs, windows and masked
 MOST = 32  # rows of a batch (Devlin 2019, A.3): of short ones more would make fewer steps and learn less
 
 
-class Encoded(Protocol):
+class Encoding(Protocol):
     """A row as the tokenizer gives it."""
 
     @property
@@ -46,7 +46,9 @@ class RowBatch:
 class Rows:
     """Rows of pieces: their ids in one array, and where each ends. Targets are a number a row, or one a piece."""
 
-    def __init__(self, encoded: Iterable[Encoded], targets: np.ndarray | Sequence[Sequence[int]], padding: int) -> None:
+    def __init__(
+        self, encoded: Iterable[Encoding], targets: np.ndarray | Sequence[Sequence[int]], padding: int
+    ) -> None:
         rows = list(encoded)
         self.lengths = np.array([len(row.ids) for row in rows], np.int64)
         self._ends = np.cumsum(self.lengths)

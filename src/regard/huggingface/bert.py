@@ -23,7 +23,7 @@ from regard.huggingface.sentences import pooling_files, read_pooling
 from regard.models import MODELS, kind_of
 from regard.models.bert import BertConfig
 from regard.models.special_ids import EncoderIds
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 PREFIX = "bert."
 NAMES = Names(
@@ -122,7 +122,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     """Read a BERT folder: which of the five kinds it is, it says itself."""
     where = str(folder / WEIGHTS)
     theirs = BertFolderConfig.read(config, folder / CONFIG)
-    tokenizer = WordPieces.from_folder(folder)
+    tokenizer = WordPieceTokenizer.from_folder(folder)
     fits(tokenizer, theirs.vocab_size, folder)
     found = _in_new_spelling(weights(folder))
     prefix = PREFIX if any(name.startswith(PREFIX) for name in found) else ""
@@ -140,7 +140,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     return Loaded(kind, task, model.eval(), tokenizer, pooling=pooling, notes=[*notes, *more])
 
 
-def symbols_of(tokenizer: WordPieces) -> EncoderIds:
+def symbols_of(tokenizer: WordPieceTokenizer) -> EncoderIds:
     """The ids a model knows."""
     return EncoderIds(
         pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id, mask_id=tokenizer.mask_id
@@ -276,7 +276,7 @@ def files(model: nn.Module, tokenizer: Any, pooling: Pooling | None = None) -> d
     return {
         CONFIG: encode_json(to_theirs(kind, facts)),
         WEIGHTS: encode_tensors(tensors, {"format": "pt"}),
-        **tokenizer.files(longest=facts.context),
+        **tokenizer.to_files(longest=facts.context),
         **({} if pooling is None else pooling_files(pooling, facts.width)),
     }
 

@@ -35,8 +35,8 @@ def read_words(facts: Mapping[str, Any], path: Path) -> tuple[TextTokenizer, lis
     tokenizer = TextTokenizer(
         core,
         bos_id=begin,
-        ends=[end for end in ends if end is not None],
-        template=template,
+        eos_ids=[end for end in ends if end is not None],
+        chat_template=template,
     )
     return tokenizer, [f"{path}: it does not say how text is cut before merging: as GPT-2 does"] * (cut == "default")
 

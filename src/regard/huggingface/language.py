@@ -16,7 +16,7 @@ from regard.files import encode_json, read_json
 from regard.huggingface.folder import GENERATION, WEIGHTS, ForeignConfig
 from regard.models.special_ids import CausalLMIds
 from regard.tokenizers.text import TextTokenizer
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 TASK = "language"
 # Their names of an activation -> ours; written is the first that means the same.
@@ -149,13 +149,13 @@ def read_words(folder: Path, config: TextConfig, vocab_size: int) -> Words:
     said = own.get("eos_token_id", config.eos_token_id)
     ends = [said] if isinstance(said, int) else said or []
     if ends:  # the one the tokenizer names goes first: it also stands behind a document
-        tokenizer.ends = tuple(sorted(dict.fromkeys(ends), key=lambda end: end != tokenizer.eos_id))
+        tokenizer.eos_ids = tuple(sorted(dict.fromkeys(ends), key=lambda end: end != tokenizer.eos_id))
     return Words(tokenizer, symbols_of(tokenizer), _notes(own, path))
 
 
 def symbols_of(tokenizer: TextTokenizer) -> CausalLMIds:
     """The ids a model knows; a begin only where its tokenizer puts it before every text."""
-    return CausalLMIds(bos_id=tokenizer.leading, eos_id=tokenizer.eos_id)
+    return CausalLMIds(bos_id=tokenizer.prepended_bos_id, eos_id=tokenizer.eos_id)
 
 
 def activation_name(ours: str) -> str:
@@ -163,9 +163,11 @@ def activation_name(ours: str) -> str:
     return next(theirs for theirs, name in ACTIVATIONS.items() if name == ours)
 
 
-def fits(tokenizer: TextTokenizer | WordPieces, vocab_size: int, path: Path) -> None:
-    if tokenizer.size > vocab_size:
-        raise FolderError(f"{path}: the tokenizer has {tokenizer.size} tokens, the model {vocab_size} ids: not a pair")
+def fits(tokenizer: TextTokenizer | WordPieceTokenizer, vocab_size: int, path: Path) -> None:
+    if tokenizer.vocab_size > vocab_size:
+        raise FolderError(
+            f"{path}: the tokenizer has {tokenizer.vocab_size} tokens, the model {vocab_size} ids: not a pair"
+        )
 
 
 def _notes(own: Mapping[str, Any], path: Path) -> list[str]:
@@ -182,7 +184,7 @@ def folder_files(
     config: Mapping[str, Any], tensors: Mapping[str, Tensor], tokenizer: TextTokenizer
 ) -> dict[str, bytes]:
     """The files of a folder that `transformers` opens: config.json gets the tokenizer's ids."""
-    ends = list(tokenizer.ends)
+    ends = list(tokenizer.eos_ids)
     ids = {
         "bos_token_id": tokenizer.bos_id,
         "eos_token_id": None if not ends else ends[0] if len(ends) == 1 else ends,
@@ -191,5 +193,5 @@ def folder_files(
         CONFIG: encode_json({**config, **ids, "pad_token_id": None, "dtype": "float32"}),
         GENERATION: encode_json(ids),
         WEIGHTS: encode_tensors(tensors, {"format": "pt"}),
-        **tokenizer.files(),
+        **tokenizer.to_files(),
     }

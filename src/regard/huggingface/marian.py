@@ -29,8 +29,8 @@ from regard.huggingface.generation import generation_file, search_settings
 from regard.layers.positions import sinusoidal_halves
 from regard.models.special_ids import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
-from regard.tokenizers.bpe import END, PADDING, UNKNOWN, Tokenizer
-from regard.tokenizers.sentencepiece import SOURCE, SentencePieces
+from regard.tokenizers.bpe import EOS_TOKEN, PAD_TOKEN, UNK_TOKEN, BPETokenizer
+from regard.tokenizers.sentencepiece import SOURCE, SentencePieceTokenizer
 
 KINDS = ("transformer",)
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -128,9 +128,9 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     assign_weights(model, ours, where)
     tokenizer = _tokenizer(folder)
     for side, size in ((tokenizer, facts.vocab_size), (tokenizer.target, facts.target_vocab_size or facts.vocab_size)):
-        if side.size > size or (side.pad_id, side.eos_id) != (facts.special_ids.pad_id, facts.special_ids.eos_id):
+        if side.vocab_size > size or (side.pad_id, side.eos_id) != (facts.special_ids.pad_id, facts.special_ids.eos_id):
             raise FolderError(
-                f"{folder}: the tokenizer has {side.size} tokens, padding {side.pad_id}, end {side.eos_id}; "
+                f"{folder}: the tokenizer has {side.vocab_size} tokens, padding {side.pad_id}, end {side.eos_id}; "
                 f"the model {size}, {facts.special_ids.pad_id}, {facts.special_ids.eos_id}: not a pair"
             )
     return Loaded("transformer", "translation", model.eval(), tokenizer, **search_settings(folder, theirs))
@@ -298,25 +298,25 @@ def _copies(config: TransformerConfig, ours: Mapping[str, Tensor]) -> dict[str, 
 
 
 def _tokenizer(folder: Path) -> Any:
-    """SentencePieces in an OPUS-MT folder, our own Tokenizer in one that regard exported."""
+    """SentencePieceTokenizer in an OPUS-MT folder, our own BPETokenizer in one that regard exported."""
     if (folder / SOURCE).is_file() or not (folder / TOKENIZER).is_file():
-        return SentencePieces.load(folder)
-    return Tokenizer.load(folder / TOKENIZER)
+        return SentencePieceTokenizer.from_folder(folder)
+    return BPETokenizer.load(folder / TOKENIZER)
 
 
 def _tokenizer_files(tokenizer: Any, config: TransformerConfig) -> dict[str, bytes]:
     facts: dict[str, Any] = {
-        "eos_token": END,
-        "unk_token": UNKNOWN,
-        "pad_token": PADDING,
+        "eos_token": EOS_TOKEN,
+        "unk_token": UNK_TOKEN,
+        "pad_token": PAD_TOKEN,
         "model_max_length": min(512, config.longest),
     }
-    if isinstance(tokenizer, SentencePieces):
+    if isinstance(tokenizer, SentencePieceTokenizer):
         facts |= {
             "tokenizer_class": "MarianTokenizer",
-            "separate_vocabs": tokenizer.target.numbers != tokenizer.numbers,
+            "separate_vocabs": tokenizer.target.vocab != tokenizer.vocab,
         }
-        found = tokenizer.files()
+        found = tokenizer.to_files()
     else:
         facts["tokenizer_class"] = "PreTrainedTokenizerFast"
         found = {TOKENIZER: tokenizer.to_json().encode()}

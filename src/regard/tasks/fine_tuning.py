@@ -17,7 +17,7 @@ from regard.models.special_ids import EncoderIds
 from regard.tasks.kept_tokenizer import kept_or_made
 from regard.tasks.recipe import Given
 from regard.tasks.warm_start import start_weights
-from regard.tokenizers.wordpiece import Encoded, WordPieces
+from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
 from regard.training.loop import TrainingConfig
 
 Head = TypeVar("Head", bound=BertConfig)
@@ -59,18 +59,20 @@ def training(given: Given) -> TrainingConfig:
     )
 
 
-def words_of(given: Given, texts: Iterable[str], size: int, tokenizer_file: Path) -> WordPieces:
+def words_of(given: Given, texts: Iterable[str], size: int, tokenizer_file: Path) -> WordPieceTokenizer:
     """The tokenizer the run has kept, that of the model to begin from, or a fresh one; kept from now on."""
     return kept_or_made(
-        WordPieces, tokenizer_file, lambda: given.model.tokenizer if given.start else WordPieces.train(texts, size)
+        WordPieceTokenizer,
+        tokenizer_file,
+        lambda: given.model.tokenizer if given.start else WordPieceTokenizer.train(texts, size),
     )
 
 
-def fitted(config: Head, given: Given, tokenizer: WordPieces) -> Head:
+def fitted(config: Head, given: Given, tokenizer: WordPieceTokenizer) -> Head:
     """The config for these words, where they are new."""
     if given.start:
         return config
-    return config.fitted(vocab_size=tokenizer.size, special_ids=symbols_of(tokenizer))
+    return config.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))
 
 
 def start_of(given: Given, config: BertConfig, score: float | None = None) -> Callable[[nn.Module], str]:
@@ -99,10 +101,10 @@ def weights_of(start: Any, config: BertConfig) -> dict[str, Tensor]:
 
 
 def check_lengths(
-    encoded: Sequence[Encoded], longest: int, too_long: str, which: str, places: Sequence[str] = ()
+    encoded: Sequence[Encoding], longest: int, too_long: str, which: str, places: Sequence[str] = ()
 ) -> list[str]:
     """A note on rows that were cut, or an error at the first; `places` are where they stand."""
-    cut = [(number, one.cut) for number, one in enumerate(encoded, 1) if one.cut]
+    cut = [(number, one.num_truncated) for number, one in enumerate(encoded, 1) if one.num_truncated]
     if not cut:
         return []
     if too_long == "stop":

@@ -11,9 +11,9 @@ class Kept(Protocol):
     """A tokenizer as files."""
 
     @classmethod
-    def kept(cls, folder: Path) -> Self: ...
+    def load_saved(cls, folder: Path) -> Self: ...
 
-    def files(self) -> dict[str, bytes]: ...
+    def to_files(self) -> dict[str, bytes]: ...
 
 
 Words = TypeVar("Words", bound=Kept)
@@ -22,9 +22,9 @@ Words = TypeVar("Words", bound=Kept)
 def kept_or_made(kind: type[Words], file: Path, make: Callable[[], Words]) -> Words:
     """The tokenizer that the run has kept, or a new one, kept from now on."""
     if file.exists():
-        return kind.kept(file.parent)
+        return kind.load_saved(file.parent)
     tokenizer = make()
     file.parent.mkdir(parents=True, exist_ok=True)
-    for name, content in sorted(tokenizer.files().items(), reverse=True):  # tokenizer.json last: it decides above
+    for name, content in sorted(tokenizer.to_files().items(), reverse=True):  # tokenizer.json last: it decides above
         write_file(file.with_name(name), content)
     return tokenizer

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from regard.tasks.encoding import batches_by_length, side_by_side
-from regard.tokenizers.wordpiece import Encoded
+from regard.tokenizers.wordpiece import Encoding
 
 
-def said_of(model: nn.Module, rows: Sequence[Encoded], say: Callable[[Tensor, Tensor], Tensor]) -> list[Tensor]:
+def said_of(model: nn.Module, rows: Sequence[Encoding], say: Callable[[Tensor, Tensor], Tensor]) -> list[Tensor]:
     """`say(ids, segment_ids)` of each row: (…) for what is said of a whole row, (T, …) of its real places otherwise."""
     padding: int = model.config.special_ids.pad_id  # type: ignore[union-attr, assignment]
     found: dict[int, Tensor] = {}

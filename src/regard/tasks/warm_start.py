@@ -66,7 +66,7 @@ def starting(path: Path | None, tokenizer: Any) -> Callable[[nn.Module], str] | 
     if path is None:
         return None
     check_file(path)
-    return partial(start_words, names=tokenizer.whole_words(), path=path)
+    return partial(start_words, names=tokenizer.single_token_words(), path=path)
 
 
 def start_words(model: Any, names: Sequence[str | None], path: Path) -> str:

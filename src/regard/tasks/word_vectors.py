@@ -19,5 +19,5 @@ def open_words(source: Path, most: int | None = None) -> Vectors:
     runner = load(source)
     if not hasattr(runner.model, "input_embeddings"):
         raise InputError(f"{source}: a {type(runner.model).__name__} has no table of words")
-    found = table_of(runner.model.input_embeddings, runner.tokenizer.whole_words())
+    found = table_of(runner.model.input_embeddings, runner.tokenizer.single_token_words())
     return Vectors(found.words[:most], found.matrix[:most])

@@ -1,1 +1,1 @@
-"""Text to token ids and back: one file a kind of tokenizer, each behind the same small interface."""
+"""Tokenizers: text to token ids and back, one file a kind."""

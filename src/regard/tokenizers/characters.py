@@ -1,6 +1,6 @@
-"""Tokenizers whose tokens are single characters or single bytes: as the library has them, and the same in numpy.
+"""Character-level and byte-level tokenizers without merges: as `tokenizers` objects, and the same in numpy.
 
-The library makes an object of every character, two seconds for a megabyte; a table look-up does it in milliseconds.
+The library makes an object of every character, two seconds for a megabyte; a numpy lookup takes milliseconds.
 """
 
 from collections.abc import Callable
@@ -9,58 +9,58 @@ import numpy as np
 
 import tokenizers
 from regard.errors import InputError
-from regard.tokenizers.byte_level import byte_alphabet
+from regard.tokenizers.token_bytes import byte_alphabet
 from tokenizers import Regex, decoders, models, pre_tokenizers
 
-END = "<|endoftext|>"
+EOS_TOKEN = "<|endoftext|>"
 
 
-def character_core(characters: str) -> tokenizers.Tokenizer:
-    """A token a character, in the order given, and the end last. A character that is not there is an error."""
-    vocabulary = {character: number for number, character in enumerate(characters)}
-    core = tokenizers.Tokenizer(models.WordLevel({**vocabulary, END: len(vocabulary)}))
-    core.pre_tokenizer = pre_tokenizers.Split(Regex("(?m:.)"), "isolated")  # m: the dot is a line end too
+def build_character_core(characters: str) -> tokenizers.Tokenizer:
+    """One token a character, in the order given, then the end-of-text token. Other characters are an error."""
+    vocab = {character: number for number, character in enumerate(characters)}
+    core = tokenizers.Tokenizer(models.WordLevel({**vocab, EOS_TOKEN: len(vocab)}))
+    core.pre_tokenizer = pre_tokenizers.Split(Regex("(?m:.)"), "isolated")  # m: the dot also matches a newline
     core.decoder = decoders.Fuse()
-    core.add_special_tokens([END])
+    core.add_special_tokens([EOS_TOKEN])
     return core
 
 
-def byte_core() -> tokenizers.Tokenizer:
-    """A token a byte of UTF-8: 0 to 255, and 256 is the end."""
-    core = tokenizers.Tokenizer(models.BPE(vocab={**byte_alphabet(), END: 256}, merges=[]))
+def build_byte_core() -> tokenizers.Tokenizer:
+    """One token a byte of UTF-8: 0 to 255; 256 is the end-of-text token."""
+    core = tokenizers.Tokenizer(models.BPE(vocab={**byte_alphabet(), EOS_TOKEN: 256}, merges=[]))
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
-    core.add_special_tokens([END])
+    core.add_special_tokens([EOS_TOKEN])
     return core
 
 
 def fast_encoder(core: tokenizers.Tokenizer) -> Callable[[str], list[int]] | None:
-    """What encodes as the library's tokenizer does, if that is one of the two above; else None."""
+    """A numpy encoder equal to the library's, if the tokenizer is one of the two above; else None."""
     if isinstance(core.model, models.WordLevel):
         characters = "".join(core.id_to_token(number) or "" for number in range(core.get_vocab_size() - 1))
-        if len(set(characters)) == core.get_vocab_size() - 1 and _equal(core, character_core(characters)):
+        if len(set(characters)) == core.get_vocab_size() - 1 and _are_equal(core, build_character_core(characters)):
             return _character_encoder(characters)
-    if isinstance(core.model, models.BPE) and core.get_vocab_size() == 257 and _equal(core, byte_core()):
+    if isinstance(core.model, models.BPE) and core.get_vocab_size() == 257 and _are_equal(core, build_byte_core()):
         return lambda text: list(text.encode())
     return None
 
 
-def _equal(one: tokenizers.Tokenizer, other: tokenizers.Tokenizer) -> bool:
+def _are_equal(one: tokenizers.Tokenizer, other: tokenizers.Tokenizer) -> bool:
     return bool(one.to_str() == other.to_str())
 
 
 def _character_encoder(characters: str) -> Callable[[str], list[int]]:
-    codes = _codes(characters)
-    table = np.full(int(codes.max(initial=0)) + 2, -1)  # the last stands for all beyond
-    table[codes] = np.arange(len(codes))
+    codes = _code_points(characters)
+    lookup = np.full(int(codes.max(initial=0)) + 2, -1)  # the last entry serves all higher code points
+    lookup[codes] = np.arange(len(codes))
 
     def encode(text: str) -> list[int]:
-        ids = table[np.minimum(_codes(text), len(table) - 1)]
+        ids = lookup[np.minimum(_code_points(text), len(lookup) - 1)]
         if (unknown := ids < 0).any():
             character = text[int(unknown.argmax())]
             raise InputError(
                 f"character {character!r} (U+{ord(character):04X}) is none of the {len(codes)} this tokenizer knows; "
-                "leave it out, or use a model that was trained with data.tokenizer=bpe or bytes"
+                "remove it, or use a model that was trained with data.tokenizer=bpe or bytes"
             )
         found: list[int] = ids.tolist()
         return found
@@ -68,5 +68,5 @@ def _character_encoder(characters: str) -> Callable[[str], list[int]]:
     return encode
 
 
-def _codes(text: str) -> np.ndarray:
+def _code_points(text: str) -> np.ndarray:
     return np.frombuffer(text.encode("utf-32-le"), "<u4").astype(np.int64)

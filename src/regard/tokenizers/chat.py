@@ -1,4 +1,4 @@
-"""A conversation as the text a chat model continues: its template, in a sandbox, as Hugging Face runs it."""
+"""Chat templates: render a conversation as the prompt of a chat model, in a sandbox, as Hugging Face does."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,51 +8,53 @@ from typing import Any
 from regard.errors import InputError
 
 
-def render(
+def apply_chat_template(
     template: str,
     messages: Sequence[Mapping[str, Any]],
     *,
-    begin: str | None = None,
-    end: str | None = None,
+    bos_token: str | None = None,
+    eos_token: str | None = None,
     add_generation_prompt: bool = True,
 ) -> str:
-    """The text of the messages ({"role": "user", "content": "..."}); `begin` and `end` are the names of these tokens.
+    """Render messages ({"role": "user", "content": "..."}) as the prompt text.
 
-    With `add_generation_prompt` it ends where the model's answer begins. InputError: what the template refuses, and
-    a template that cannot be run.
+    With `add_generation_prompt` the prompt ends where the model's answer starts. InputError: the template rejects
+    the messages, or fails.
     """
     import jinja2
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    world = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
-    world.filters["tojson"] = _to_json  # jinja's own escapes < and é, as no model was taught
-    world.globals |= {"raise_exception": _refuse, "strftime_now": _now}
+    sandbox = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    sandbox.filters["tojson"] = _to_json  # jinja's own filter escapes < and é, which no model was trained on
+    sandbox.globals |= {"raise_exception": _reject, "strftime_now": _format_now}
     try:
-        return world.from_string(template).render(
+        return sandbox.from_string(template).render(
             messages=messages,
-            bos_token=begin or "",
-            eos_token=end or "",
+            bos_token=bos_token or "",
+            eos_token=eos_token or "",
             add_generation_prompt=add_generation_prompt,
         )
     except InputError:
         raise
     except jinja2.TemplateSyntaxError as error:
-        raise InputError(f"chat template, line {error.lineno}: {_line(error)}; give the model another one") from error
+        raise InputError(f"chat template, line {error.lineno}: {_one_line(error)}; use another template") from error
     except Exception as error:  # a template is a program: it may fail in any way
-        raise InputError(f"chat template: {_line(error)}; give messages this model can take") from error
+        raise InputError(f"chat template: {_one_line(error)}; give messages this model can take") from error
 
 
 def _to_json(value: object, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
-def _refuse(message: object) -> None:
+def _reject(message: object) -> None:
     raise InputError(f"the chat template says: {' '.join(str(message).split())}")
 
 
-def _now(form: str) -> str:
+def _format_now(form: str) -> str:
     return datetime.now().strftime(form)
 
 
-def _line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__

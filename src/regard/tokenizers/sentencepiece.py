@@ -1,7 +1,8 @@
-"""The tokenizer of OPUS-MT folders: SentencePiece cuts the text, a vocabulary numbers the pieces (Kudo 2018).
+"""SentencePiece tokenizers (Kudo 2018): one .model file with its own ids, or an OPUS-MT folder with a vocab.json.
 
-source.spm and target.spm cut the two languages; vocab.json numbers the pieces of both, or target_vocab.json those of
-the target. A piece that begins a word begins with "▁". A piece without a number is "<unk>".
+In an OPUS-MT folder source.spm and target.spm segment the two languages; vocab.json numbers the tokens of both, or
+target_vocab.json those of the target. T5's spiece.model numbers its tokens itself. A token that starts a word starts
+with "▁". A token without an id is "<unk>".
 """
 
 import difflib
@@ -11,22 +12,35 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.errors import FolderError, InputError
-from regard.tokenizers.bpe import END, PADDING, UNKNOWN, check_writable
-from regard.tokenizers.byte_level import WORD, whole_words
+from regard.tokenizers.bpe import EOS_TOKEN, PAD_TOKEN, UNK_TOKEN, check_utf8
+from regard.tokenizers.token_bytes import SPACE
+from regard.tokenizers.words import WORD, single_token_words
 
-SPACE = "▁"
 SOURCE, TARGET = "source.spm", "target.spm"
-VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
-TRAINER, NORMALIZER = 2, 3  # fields behind the pieces; cut off between two pieces, a file would still be read
-LANGUAGE = re.compile(r">>[^<>\s]+<<")  # what many-to-many models are given first: ">>spa<< Good morning."
+VOCAB, TARGET_VOCAB = "vocab.json", "target_vocab.json"
+MODEL = "spiece.model"
+TRAINER, NORMALIZER = 2, 3  # protobuf fields after the tokens; a file cut off between two tokens would still load
+LANGUAGE = re.compile(r">>[^<>\s]+<<")  # target language of a multilingual model: ">>spa<< Good morning."
 
 
-class SentencePieces:
-    """One side of a pair; `target` is the other side."""
+class SentencePieceTokenizer:
+    """Text to token ids and back. `target` is the tokenizer of the target language, often the same.
 
-    def __init__(self, model: bytes, numbers: dict[str, int], target: "SentencePieces | None" = None) -> None:
-        """`numbers` is the vocabulary. Broken model: FolderError without a file's name."""
-        import sentencepiece  # half a second of a library that only these folders need
+    Make one with `load_model` (T5) or `from_folder` (OPUS-MT). The pad token also starts the decoder.
+    """
+
+    def __init__(
+        self,
+        model: bytes,
+        vocab: dict[str, int] | None = None,
+        target: "SentencePieceTokenizer | None" = None,
+        extra_tokens: Sequence[str] = (),
+    ) -> None:
+        """`vocab` maps tokens to ids; without it the model's own ids hold, followed by those of `extra_tokens`.
+
+        FolderError, without a file name: the model cannot be read, or a special token is missing.
+        """
+        import sentencepiece  # takes half a second to import; only these tokenizers need it
 
         self._model = sentencepiece.SentencePieceProcessor()
         try:
@@ -34,61 +48,77 @@ class SentencePieces:
         except (RuntimeError, ValueError) as error:
             raise FolderError("cannot be read as a SentencePiece model") from error
         if not {TRAINER, NORMALIZER} <= _fields(model):
-            raise FolderError("is cut off: what a SentencePiece model has behind its pieces is missing")
+            raise FolderError("is cut off: the fields after a SentencePiece model's tokens are missing")
         self.proto = model
-        self.numbers = numbers
-        self._pieces = {number: piece for piece, number in numbers.items()}
-        self.eos_id, self._unknown = numbers[END], numbers[UNKNOWN]
-        self.pad_id = self.bos_id = numbers[PADDING]
+        self._has_own_ids = vocab is None
+        if vocab is None:
+            own = [self._model.id_to_piece(number) for number in range(self._model.get_piece_size())]
+            vocab = {token: number for number, token in enumerate([*own, *extra_tokens])}
+        for token in (EOS_TOKEN, UNK_TOKEN, PAD_TOKEN):
+            if token not in vocab:
+                raise FolderError(f"has no {token}; wanted the tokenizer of a T5 or Marian model")
+        self.vocab = vocab
+        self._tokens = {number: token for token, number in vocab.items()}
+        self.eos_id, self.unk_id = vocab[EOS_TOKEN], vocab[UNK_TOKEN]
+        self.pad_id = self.bos_id = vocab[PAD_TOKEN]
         self.target = target or self
-        self._codes = [piece for piece in numbers if LANGUAGE.fullmatch(piece)]
+        self._languages = [token for token in vocab if LANGUAGE.fullmatch(token)]
 
     @classmethod
-    def load(cls, folder: Path) -> "SentencePieces":
-        """The pair of a folder, as its source side."""
-        shared = _vocabulary(folder / VOCABULARY)
-        separate = (folder / TARGET_VOCABULARY).is_file()
-        target = _one(folder / TARGET, _vocabulary(folder / TARGET_VOCABULARY) if separate else shared)
-        return _one(folder / SOURCE, shared, target)
+    def load_model(cls, path: Path, extra_tokens: Sequence[str] = ()) -> "SentencePieceTokenizer":
+        """Read a .model file that numbers its tokens itself; `extra_tokens` get the ids after them."""
+        return _read_model(path, extra_tokens=extra_tokens)
 
-    def files(self) -> dict[str, bytes]:
-        """The files `load` reads."""
-        found = {SOURCE: self.proto, TARGET: self.target.proto, VOCABULARY: _encode(self.numbers)}
-        if self.target.numbers != self.numbers:
-            found[TARGET_VOCABULARY] = _encode(self.target.numbers)
+    @classmethod
+    def from_folder(cls, folder: Path) -> "SentencePieceTokenizer":
+        """Read an OPUS-MT folder. The result encodes the source language; its `target` the target language."""
+        shared = _read_vocab(folder / VOCAB)
+        separate = (folder / TARGET_VOCAB).is_file()
+        target = _read_model(folder / TARGET, _read_vocab(folder / TARGET_VOCAB) if separate else shared)
+        return _read_model(folder / SOURCE, shared, target)
+
+    def to_files(self) -> dict[str, bytes]:
+        """The files for `load_model` or `from_folder`."""
+        if self._has_own_ids:
+            return {MODEL: self.proto}
+        found = {SOURCE: self.proto, TARGET: self.target.proto, VOCAB: _encode_vocab(self.vocab)}
+        if self.target.vocab != self.vocab:
+            found[TARGET_VOCAB] = _encode_vocab(self.target.vocab)
         return found
 
     @property
-    def size(self) -> int:
-        """How many ids there are: one more than the highest."""
-        return max(self._pieces) + 1
+    def vocab_size(self) -> int:
+        """One more than the highest id."""
+        return max(self._tokens) + 1
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without begin and end."""
-        check_writable(text)
-        code, rest = self._language(text)
-        return [self.numbers.get(piece, self._unknown) for piece in [*code, *self._model.encode(rest, out_type=str)]]
+        """The token ids of a text, without special tokens."""
+        check_utf8(text)
+        language, rest = self._split_language(text)
+        tokens = [*language, *self._model.encode(rest, out_type=str)]
+        return [self.vocab.get(token, self.unk_id) for token in tokens]
 
-    def _language(self, text: str) -> tuple[list[str], str]:
-        """The code in front of a text, and the rest; a model that knows codes refuses one it does not know."""
+    def _split_language(self, text: str) -> tuple[list[str], str]:
+        """The language code before a text, and the rest. InputError: a multilingual model without this language."""
         match = LANGUAGE.match(text)
-        if match is None or not self._codes:
+        if match is None or not self._languages:
             return [], text
         code = match.group()
-        if code not in self._codes:
-            near = difflib.get_close_matches(code, self._codes, n=3, cutoff=0.0)
+        if code not in self._languages:
+            near = difflib.get_close_matches(code, self._languages, n=3, cutoff=0.0)
             raise InputError(f"{code} is no language of this model; the nearest are {' '.join(near)}")
         return [code], text[len(code) :]
 
-    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of many texts."""
         return [self.encode(text) for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of the ids; end and padding are left out, an unknown piece is "⁇"."""
+        """The text of the ids; eos and padding are skipped, an unknown token is "⁇"."""
         return "".join(self._text(number) for number in ids).removeprefix(" ")
 
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """For each token the index of its word in `split_words(decode(ids))`; -1 for a special or no word."""
+    def word_ids(self, ids: Sequence[int]) -> list[int]:
+        """For each token the index of its word in `split_words(decode(ids))`; -1 for special tokens and no word."""
         texts = [self._text(number) for number in ids]
         whole = "".join(texts)
         begins = [match.start() for match in WORD.finditer(whole)]
@@ -100,70 +130,75 @@ class SentencePieces:
             start += len(text)
         return result
 
-    def whole_words(self) -> list[str | None]:
-        """For each id the word that it spells by itself, if it does."""
-        return whole_words([self._text(number).encode() for number in range(self.size)])
+    def single_token_words(self) -> list[str | None]:
+        """For each id the word that it spells on its own, or None."""
+        return single_token_words([self._text(number).encode() for number in range(self.vocab_size)])
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """A short name for each token, for the axis of a picture: "walk", "·ing" (the word goes on), "</s>"."""
-        return [self._name(number) for number in ids]
+    def token_labels(self, ids: Sequence[int]) -> list[str]:
+        """A short label for each token, for plots: "walk", "·ing" (continues a word), "</s>"."""
+        return [self._label(number) for number in ids]
 
-    def _name(self, number: int) -> str:
-        piece = self._pieces.get(number, UNKNOWN)
-        if piece in (END, PADDING, UNKNOWN):
-            return piece
-        return piece.removeprefix(SPACE) or "␣" if piece.startswith(SPACE) else f"·{piece}"
+    def _label(self, number: int) -> str:
+        token = self._tokens.get(number, UNK_TOKEN)
+        if token in (EOS_TOKEN, PAD_TOKEN, UNK_TOKEN):
+            return token
+        return token.removeprefix(SPACE) or "␣" if token.startswith(SPACE) else f"·{token}"
 
     def _text(self, number: int) -> str:
-        piece = self._pieces.get(number, UNKNOWN)
-        if piece in (END, PADDING):
+        token = self._tokens.get(number, UNK_TOKEN)
+        if token in (EOS_TOKEN, PAD_TOKEN):
             return ""
-        return "⁇" if piece == UNKNOWN else piece.replace(SPACE, " ")
+        return "⁇" if token == UNK_TOKEN else token.replace(SPACE, " ")
 
 
-def _one(path: Path, numbers: dict[str, int], target: SentencePieces | None = None) -> SentencePieces:
+def _read_model(
+    path: Path,
+    vocab: dict[str, int] | None = None,
+    target: SentencePieceTokenizer | None = None,
+    extra_tokens: Sequence[str] = (),
+) -> SentencePieceTokenizer:
     try:
-        return SentencePieces(path.read_bytes(), numbers, target)
+        return SentencePieceTokenizer(path.read_bytes(), vocab, target, extra_tokens)
     except OSError as error:
-        raise FolderError(f"{path} cannot be read: {error.strerror}; an OPUS-MT folder has it") from error
+        raise FolderError(f"{path} cannot be read: {error.strerror}; copy it from the original model") from error
     except FolderError as error:
         raise FolderError(f"{path} {error}; copy it again") from error
 
 
 def _fields(proto: bytes) -> set[int]:
-    """The numbers of the fields of a protobuf message that are messages or texts, up to one of another kind."""
-    found, place = set(), 0
-    while place < len(proto):
-        key, place = _varint(proto, place)
+    """The numbers of a protobuf message's length-delimited fields, up to the first field of another type."""
+    found, offset = set(), 0
+    while offset < len(proto):
+        key, offset = _varint(proto, offset)
         if key & 7 != 2:
             break
         found.add(key >> 3)
-        size, place = _varint(proto, place)
-        place += size
+        size, offset = _varint(proto, offset)
+        offset += size
     return found
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number in bytes of seven bits, the lowest first, and the place behind it."""
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
+    """A protobuf varint (seven bits a byte, lowest first), and the offset after it."""
     value = shift = 0
-    while data[place] & 128:
-        value |= (data[place] & 127) << shift
-        place, shift = place + 1, shift + 7
-    return value | data[place] << shift, place + 1
+    while data[offset] & 128:
+        value |= (data[offset] & 127) << shift
+        offset, shift = offset + 1, shift + 7
+    return value | data[offset] << shift, offset + 1
 
 
-def _vocabulary(path: Path) -> dict[str, int]:
+def _read_vocab(path: Path) -> dict[str, int]:
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise FolderError(f"{path} cannot be read as a vocabulary: {error}") from error
     if not isinstance(found, dict) or not all(type(number) is int and number >= 0 for number in found.values()):
-        raise FolderError(f"{path}: wanted a JSON object of pieces and their numbers")
-    for special in (END, UNKNOWN, PADDING):
-        if special not in found:
-            raise FolderError(f"{path} has no {special}; wanted the vocabulary of a Marian model")
+        raise FolderError(f"{path}: wanted a JSON object of tokens and their ids")
+    for token in (EOS_TOKEN, UNK_TOKEN, PAD_TOKEN):
+        if token not in found:
+            raise FolderError(f"{path} has no {token}; wanted the vocabulary of a Marian model")
     return found
 
 
-def _encode(numbers: dict[str, int]) -> bytes:
-    return json.dumps(numbers, ensure_ascii=False, indent=2).encode()
+def _encode_vocab(vocab: dict[str, int]) -> bytes:
+    return json.dumps(vocab, ensure_ascii=False, indent=2).encode()

@@ -1,4 +1,4 @@
-"""The text of tokens as they come: whole characters, nothing that a later token would change."""
+"""Incremental decoding: text as tokens arrive, in complete characters that no later token changes."""
 
 import codecs
 
@@ -6,38 +6,38 @@ from regard.tokenizers.text import TextTokenizer
 
 
 class StreamDecoder:
-    """`add` every token, then `finish`: the texts one after another are what `tokenizer.decode` gives of all.
+    """Call `add` for every token, then `finish`: the returned texts joined equal `tokenizer.decode` of all tokens.
 
-    `continuing`: they go on from a text, as in `decode`.
+    `continuing`: the tokens continue an earlier text, as in `decode`.
     """
 
     def __init__(self, tokenizer: TextTokenizer, *, continuing: bool = False) -> None:
         self._tokenizer = tokenizer
-        self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
-        self._front = "" if continuing else tokenizer.spellings.front
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._prefix = "" if continuing else tokenizer.token_bytes.prefix
         self._ids: list[int] = []
-        self._given = 0
+        self._emitted = 0
 
     def add(self, number: int) -> str:
-        """The characters that are whole now and were not before; often a word, sometimes nothing."""
-        spellings = self._tokenizer.spellings
-        if spellings.whole:
-            return self._without_front(self._bytes.decode(spellings.of(number)))
-        # What a token means depends on those before: all are decoded again.
+        """The characters that this token completes; often a word, sometimes nothing."""
+        token_bytes = self._tokenizer.token_bytes
+        if token_bytes.concatenates:
+            return self._strip_prefix(self._utf8.decode(token_bytes.of(number)))
+        # The text of a token depends on the tokens before it: decode all again.
         self._ids.append(number)
-        return self._new()
+        return self._new_text()
 
     def finish(self) -> str:
-        """What was held back: half a character, as U+FFFD."""
-        return self._without_front(self._bytes.decode(b"", final=True))
+        """The rest: an incomplete character, as U+FFFD."""
+        return self._strip_prefix(self._utf8.decode(b"", final=True))
 
-    def _without_front(self, text: str) -> str:
+    def _strip_prefix(self, text: str) -> str:
         if not text:
             return ""
-        front, self._front = self._front, ""
-        return text.removeprefix(front)
+        prefix, self._prefix = self._prefix, ""
+        return text.removeprefix(prefix)
 
-    def _new(self) -> str:
+    def _new_text(self) -> str:
         text = self._tokenizer.decode(self._ids)
-        new, self._given = text[self._given :], len(text)
+        new, self._emitted = text[self._emitted :], len(text)
         return new

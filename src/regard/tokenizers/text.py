@@ -1,10 +1,10 @@
-"""The tokenizer of a language model: any tokenizer.json behind a small interface, and three ways to make one.
+"""The tokenizer of a language model: reads any tokenizer.json, and makes new ones in three ways.
 
-    characters    a token a character of the text
-    bytes         a token a byte of UTF-8
-    train         byte-level BPE with GPT-2's pattern (Sennrich 2016; Radford 2019)
+    characters    one token a character of the text
+    bytes         one token a byte of UTF-8
+    train         byte-level BPE with GPT-2's pre-tokenizer (Sennrich 2016; Radford 2019)
 
-Nothing is done to the text: what these three encode they decode to the character, spaces and line ends included.
+These three do not normalize: decoding an encoded text gives the same characters, white space included.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,22 +15,22 @@ from typing import Any
 import tokenizers
 from regard.errors import ConfigError, FolderError
 from regard.files import encode_json
-from regard.tokenizers.bpe import check_writable
-from regard.tokenizers.byte_level import visible, whole_words, words_of_tokens
-from regard.tokenizers.characters import END, byte_core, character_core, fast_encoder
-from regard.tokenizers.decoders import Spellings
-from regard.tokenizers.folder import read_folder
+from regard.tokenizers.bpe import check_utf8
+from regard.tokenizers.characters import EOS_TOKEN, build_byte_core, build_character_core, fast_encoder
+from regard.tokenizers.text_folder import read_folder
+from regard.tokenizers.token_bytes import TokenBytes, printable_label
+from regard.tokenizers.words import single_token_words, word_ids_of_tokens
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-SMALLEST = 256 + 1  # the bytes and the end
-Raw = bytes  # inside the class this name is a way to make one
+MIN_VOCAB_SIZE = 256 + 1  # bytes and end of text
+Raw = bytes  # inside the class, `bytes` is a constructor
 
 
 class TextTokenizer:
-    """Text to ids and back. Make one with `characters`, `bytes`, `train`, `load` or `from_folder`.
+    """Text to token ids and back. Make one with `characters`, `bytes`, `train`, `load` or `from_folder`.
 
-    `bos_id` starts a text and `eos_id` ends a document, where the model has them; generation stops at any of `ends`,
-    of which `eos_id` is the first. `template` is the chat template, if there is one.
+    `bos_id` starts a text and `eos_id` ends a document, if the model has them. Generation stops at any of `eos_ids`;
+    `eos_id` is the first of them. `chat_template` is None for a model without one.
     """
 
     def __init__(
@@ -38,63 +38,64 @@ class TextTokenizer:
         core: tokenizers.Tokenizer,
         *,
         bos_id: int | None = None,
-        ends: Sequence[int] = (),
-        template: str | None = None,
+        eos_ids: Sequence[int] = (),
+        chat_template: str | None = None,
     ) -> None:
         core.no_padding()
         core.no_truncation()
-        # Not kept in the file. Without it a user who types "<|endoftext|>" would end the text.
+        # Not saved in the file. Without it, "<|endoftext|>" typed by a user would end the text.
         core.encode_special_tokens = True
         self._core = core
         self._fast: Callable[[str], list[int]] | None = fast_encoder(core)
-        self.size: int = 1 + max(core.get_vocab().values(), default=-1)
+        self.vocab_size: int = 1 + max(core.get_vocab().values(), default=-1)
         self.bos_id = bos_id
-        self.ends = tuple(dict.fromkeys(ends))
-        self.template = template
+        self.eos_ids = tuple(dict.fromkeys(eos_ids))
+        self.chat_template = chat_template
 
     @classmethod
     def characters(cls, texts: Iterable[str]) -> "TextTokenizer":
-        """A token a character that occurs in the texts, in the order of their numbers, and the end last."""
+        """One token a character that occurs in the texts, in code point order; the last id is the end of text."""
         found: set[str] = set()
         for text in texts:
-            check_writable(text)
+            check_utf8(text)
             found.update(text)
-        return cls(character_core("".join(sorted(found))), ends=[len(found)])
+        return cls(build_character_core("".join(sorted(found))), eos_ids=[len(found)])
 
     @classmethod
     def bytes(cls) -> "TextTokenizer":
-        """A token a byte, and the end: 257."""
-        return cls(byte_core(), ends=[256])
+        """One token a byte, and the end of text: 257 tokens."""
+        return cls(build_byte_core(), eos_ids=[256])
 
     @classmethod
-    def train(cls, texts: Iterable[str], size: int) -> "TextTokenizer":
-        """Learn at most `size` tokens from the texts; id 0 is the end. The same texts, the same tokenizer.
+    def train(cls, texts: Iterable[str], vocab_size: int) -> "TextTokenizer":
+        """Learn at most `vocab_size` tokens; id 0 is the end of text. Deterministic.
 
-        A small text may have fewer pairs worth merging than asked for; `size` then says how many there are.
+        A small text may have too few pairs to merge; the tokenizer's `vocab_size` is then smaller than requested.
         """
-        if size < SMALLEST:
+        if vocab_size < MIN_VOCAB_SIZE:
             raise ConfigError(
-                f"a vocabulary of {size}; wanted at least {SMALLEST}, for the bytes and the end: model.vocab_size=4096"
+                f"a vocabulary of {vocab_size}; wanted at least {MIN_VOCAB_SIZE}, for the bytes and the end of text: "
+                "model.vocab_size=4096"
             )
         core = tokenizers.Tokenizer(models.BPE())
         core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         core.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
-            vocab_size=size,
-            min_frequency=2,  # a pair seen once is no pattern
-            special_tokens=[END],
+            vocab_size=vocab_size,
+            min_frequency=2,  # a pair that occurs once is not a pattern
+            special_tokens=[EOS_TOKEN],
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
         core.train_from_iterator(texts, trainer)
-        return cls(core, ends=[0])
+        return cls(core, eos_ids=[0])
 
     @classmethod
     def load(cls, source: Path | str | Raw) -> "TextTokenizer":
-        """Read a tokenizer.json, from its path or as its bytes; "<|endoftext|>" is the end if it is a token.
+        """Read a tokenizer.json from its path or its bytes; "<|endoftext|>" is the eos token if it is a token.
 
-        A damaged or foreign file: FolderError, one line that names it. What else may begin or end a text stands in
-        the files beside it, where `from_folder` finds it.
+        FolderError names a file that cannot be read. Other bos and eos tokens are named in the files beside it, which
+        `from_folder` reads.
         """
         try:
             content = source if isinstance(source, bytes) else Path(source).read_bytes()
@@ -103,117 +104,121 @@ class TextTokenizer:
             name = "the tokenizer" if isinstance(source, bytes) else source
             reason = " ".join(str(error).split())
             raise FolderError(f"{name}: cannot be read as a tokenizer.json ({reason})") from error
-        end = core.token_to_id(END)
-        return cls(core, ends=[] if end is None else [end])
+        eos_id = core.token_to_id(EOS_TOKEN)
+        return cls(core, eos_ids=[] if eos_id is None else [eos_id])
 
     @classmethod
     def from_folder(cls, folder: Path) -> "TextTokenizer":
-        """The tokenizer of a Hugging Face folder, or of one that `files` wrote; FolderError if there is none."""
-        core, begin, ends, template = read_folder(folder)
-        return cls(core, bos_id=begin, ends=ends, template=template)
+        """Read a Hugging Face folder, or a folder with the files of `to_files`. FolderError: no tokenizer in it."""
+        core, bos_id, eos_ids, chat_template = read_folder(folder)
+        return cls(core, bos_id=bos_id, eos_ids=eos_ids, chat_template=chat_template)
 
     @classmethod
-    def kept(cls, folder: Path) -> "TextTokenizer":
-        """The tokenizer that a run or a model folder of ours keeps; early ones have tokenizer.json alone."""
+    def load_saved(cls, folder: Path) -> "TextTokenizer":
+        """Read the tokenizer of our run or model folder; old folders have only a tokenizer.json."""
         whole = (folder / "tokenizer_config.json").is_file()
         return cls.from_folder(folder) if whole else cls.load(folder / "tokenizer.json")
 
-    def files(self) -> dict[str, Raw]:
-        """The files `from_folder` reads; Hugging Face's AutoTokenizer reads them too."""
-        facts: dict[str, Any] = {
+    def to_files(self) -> dict[str, Raw]:
+        """The files for `from_folder`; Hugging Face's AutoTokenizer reads them too."""
+        config: dict[str, Any] = {
             "tokenizer_class": "PreTrainedTokenizerFast",
-            "bos_token": self.token(self.bos_id),
-            "eos_token": self.token(self.eos_id),
+            "bos_token": self.id_to_token(self.bos_id),
+            "eos_token": self.id_to_token(self.eos_id),
             "clean_up_tokenization_spaces": False,
         }
-        if len(self.ends) > 1:
-            facts["eos_token_id"] = list(self.ends)
-        if self.template is not None:
-            facts["chat_template"] = self.template
-        return {"tokenizer.json": self.to_json().encode(), "tokenizer_config.json": encode_json(facts)}
+        if len(self.eos_ids) > 1:
+            config["eos_token_id"] = list(self.eos_ids)
+        if self.chat_template is not None:
+            config["chat_template"] = self.chat_template
+        return {"tokenizer.json": self.to_json().encode(), "tokenizer_config.json": encode_json(config)}
 
     def to_json(self) -> str:
-        """The text of the tokenizer.json: equal texts, equal tokenizers."""
+        """The content of the tokenizer.json: equal contents, equal tokenizers."""
         return str(self._core.to_str(pretty=True))
 
     @property
     def eos_id(self) -> int | None:
-        return self.ends[0] if self.ends else None
+        return self.eos_ids[0] if self.eos_ids else None
 
     @property
-    def leading(self) -> int | None:
-        """The begin, if the file itself puts it before every text: the model was then trained so."""
+    def prepended_bos_id(self) -> int | None:
+        """The bos id if the tokenizer.json prepends it to every text, as the model was then trained; else None."""
         before = self._core.encode("", add_special_tokens=True).ids[:1]
         return self.bos_id if before == [self.bos_id] else None
 
-    def encode(self, text: str, *, specials: bool = False) -> list[int]:
-        """The ids of a text, without begin and end.
+    def encode(self, text: str, *, parse_special_tokens: bool = False) -> list[int]:
+        """The token ids of a text, without bos and eos.
 
-        The name of a special token in the text is ordinary text; with `specials` it is that token, for chat templates.
+        The name of a special token in the text is ordinary text. With `parse_special_tokens` it is that token, as
+        chat templates need.
         """
-        if not specials:
-            return self.encode_all([text])[0]
-        check_writable(text)
+        if not parse_special_tokens:
+            return self.encode_batch([text])[0]
+        check_utf8(text)
         if self._fast:
-            first, *others = (self._fast(part) for part in text.split(END))
-            return first + [number for part in others for number in (self.size - 1, *part)]
-        found: list[int] = self._open_core.encode(text, add_special_tokens=False).ids
+            first, *others = (self._fast(part) for part in text.split(EOS_TOKEN))
+            return first + [number for part in others for number in (self.vocab_size - 1, *part)]
+        found: list[int] = self._parsing_core.encode(text, add_special_tokens=False).ids
         return found
 
-    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many texts, on all cores: the same as `encode` on each."""
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of many texts, on all cores; equal to `encode` on each."""
         try:
             if self._fast:
                 return [self._fast(text) for text in texts]
             return [encoding.ids for encoding in self._core.encode_batch_fast(texts, add_special_tokens=False)]
         except (TypeError, UnicodeEncodeError):
             for text in texts:
-                check_writable(text)
+                check_utf8(text)
             raise
 
-    def decode(self, ids: Sequence[int], *, specials: bool = False, continuing: bool = False) -> str:
-        """The text of the ids; half a character (a model stopped inside an emoji) becomes U+FFFD.
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True, continuing: bool = False) -> str:
+        """The text of the ids; an incomplete character (generation stopped inside an emoji) becomes U+FFFD.
 
-        Special tokens are left out, or with `specials` written by their names. A text `continuing` another keeps the
-        space before its first word, which at the beginning of a text is only how SentencePiece spells a word.
+        Special tokens are skipped unless `skip_special_tokens` is False. With `continuing`, the text continues
+        another one and keeps its leading space, which at the start of a text is only SentencePiece's word mark.
         """
-        raw = b"".join([self.spellings.of(number, specials=specials) for number in ids])
-        if not self.spellings.whole:
-            return str(self._core.decode(list(ids), skip_special_tokens=not specials))
+        raw = b"".join([self.token_bytes.of(number, skip_special_tokens=skip_special_tokens) for number in ids])
+        if not self.token_bytes.concatenates:
+            return str(self._core.decode(list(ids), skip_special_tokens=skip_special_tokens))
         text = raw.decode("utf-8", "replace")
-        return text if continuing else text.removeprefix(self.spellings.front)
+        return text if continuing else text.removeprefix(self.token_bytes.prefix)
 
     @cached_property
-    def spellings(self) -> Spellings:
-        """What each token spells."""
-        return Spellings(self._core, self.size)
+    def token_bytes(self) -> TokenBytes:
+        """The bytes of each token."""
+        return TokenBytes(self._core, self.vocab_size)
 
-    def whole_words(self) -> list[str | None]:
-        """For each id the word that it spells by itself, if it does; of single characters every letter is one."""
-        return whole_words([self.spellings.of(number) for number in range(self.size)])
+    def single_token_words(self) -> list[str | None]:
+        """For each id the word that it spells on its own, or None; a single letter counts as a word."""
+        return single_token_words([self.token_bytes.of(number) for number in range(self.vocab_size)])
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """A short name for each token, for the axis of a picture: "walk", "·ing" (the word goes on), "<|endoftext|>".
+    def token_labels(self, ids: Sequence[int]) -> list[str]:
+        """A short label for each token, for plots: "walk", "·ing" (continues a word), "<|endoftext|>".
 
-        The space before a word is left out; a space alone is "␣", half a character its byte, as in "\\xc3". Where
-        every token is a character or a byte, no word is said to go on.
+        The space before a word is left out; a space alone is "␣", an incomplete character its byte, such as "\\xc3".
+        Character-level and byte-level tokenizers mark no continuations.
         """
-        spellings = [self.spellings.of(number) for number in ids]
-        names = [visible(raw) if raw else self.token(number) or "" for number, raw in zip(ids, spellings, strict=True)]
-        if self._fast:
-            return names
-        words = words_of_tokens(spellings)
-        going_on = [
-            word == before != -1 and not raw[-1:].isspace()  # white space belongs to the word it leads to
-            for word, before, raw in zip(words[1:], words, spellings, strict=False)
+        raws = [self.token_bytes.of(number) for number in ids]
+        labels = [
+            printable_label(raw) if raw else self.id_to_token(number) or ""
+            for number, raw in zip(ids, raws, strict=True)
         ]
-        return [f"·{name}" if on else name for name, on in zip(names, [False, *going_on], strict=False)]
+        if self._fast:
+            return labels
+        words = word_ids_of_tokens(raws)
+        continues = [
+            word == before != -1 and not raw[-1:].isspace()  # white space belongs to the next word
+            for word, before, raw in zip(words[1:], words, raws, strict=False)
+        ]
+        return [f"·{label}" if on else label for label, on in zip(labels, [False, *continues], strict=False)]
 
-    def token(self, number: int | None) -> str | None:
-        """A token's name in the file."""
+    def id_to_token(self, number: int | None) -> str | None:
+        """A token's name in the tokenizer.json."""
         return None if number is None else self._core.id_to_token(number)
 
     @cached_property
-    def _open_core(self) -> tokenizers.Tokenizer:
-        """The same tokenizer, which sees special tokens in the text."""
+    def _parsing_core(self) -> tokenizers.Tokenizer:
+        """The same tokenizer, which parses special tokens in the text."""
         return tokenizers.Tokenizer.from_str(self._core.to_str())

@@ -1,4 +1,4 @@
-"""The WordPiece tokenizer of a Hugging Face folder: tokenizer.json or vocab.txt, and what its symbols are called."""
+"""Read a WordPiece tokenizer from a Hugging Face folder: tokenizer.json or vocab.txt, and its special tokens."""
 
 from pathlib import Path
 from typing import Any
@@ -6,35 +6,42 @@ from typing import Any
 import tokenizers
 from regard.errors import FolderError
 from regard.files import read_json
-from regard.tokenizers.wordpiece_training import NAMES, made_of
+from regard.tokenizers.wordpiece_training import SPECIAL_TOKENS, build_core
 from tokenizers import models, normalizers
 
-KEYS = {"padding": "pad_token", "unknown": "unk_token", "begin": "cls_token", "end": "sep_token", "mask": "mask_token"}
-# What tokenizer_config.json may say of the cleaning of a text, and the library's word for it.
-CLEANING = {"do_lower_case": "lowercase", "strip_accents": "strip_accents", "tokenize_chinese_chars": "chinese"}
+# Keys of tokenizer_config.json for the normalizer, and our parameters.
+NORMALIZER_KEYS = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "split_chinese",
+}
 
 
 def read_folder(folder: Path) -> tuple[tokenizers.Tokenizer, dict[str, str]]:
-    """The tokenizer, and the names of its symbols: those of tokenizer_config.json, then special_tokens_map.json."""
+    """The tokenizer and its special tokens: from tokenizer_config.json, else special_tokens_map.json, else BERT's."""
     folder = Path(folder)
-    whole, pieces = folder / "tokenizer.json", folder / "vocab.txt"
-    facts = _facts(folder / "tokenizer_config.json")
-    names = NAMES | _names(_facts(folder / "special_tokens_map.json")) | _names(facts)
+    whole, vocab = folder / "tokenizer.json", folder / "vocab.txt"
+    config = _read_optional_json(folder / "tokenizer_config.json")
+    special_tokens = (
+        SPECIAL_TOKENS
+        | _special_tokens(_read_optional_json(folder / "special_tokens_map.json"))
+        | _special_tokens(config)
+    )
     if whole.is_file():
-        return _as_told(read_core(whole), facts), names
-    if not pieces.is_file():
+        return _override_normalizer(read_core(whole), config), special_tokens
+    if not vocab.is_file():
         raise FolderError(f"{folder}: has no tokenizer; wanted tokenizer.json or vocab.txt")
-    cleaning = {CLEANING[key]: facts[key] for key in CLEANING if key in facts}
-    return made_of(_vocabulary(pieces), names=names, **cleaning), names
+    normalizer = {NORMALIZER_KEYS[key]: config[key] for key in NORMALIZER_KEYS if key in config}
+    return build_core(_read_tokens(vocab), special_tokens=special_tokens, **normalizer), special_tokens
 
 
-def read_vocabulary(path: Path, *, cased: bool) -> tokenizers.Tokenizer:
-    """The tokenizer of a vocab.txt alone, which does not say itself whether capital letters stay."""
-    return made_of(_vocabulary(path), lowercase=not cased)
+def read_vocab(path: Path, *, cased: bool) -> tokenizers.Tokenizer:
+    """The tokenizer of a vocab.txt, which does not say itself whether it is cased."""
+    return build_core(_read_tokens(path), lowercase=not cased)
 
 
-def _vocabulary(path: Path) -> list[str]:
-    """The pieces of a vocab.txt, one a line."""
+def _read_tokens(path: Path) -> list[str]:
+    """The tokens of a vocab.txt, one a line."""
     try:
         lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -43,7 +50,7 @@ def _vocabulary(path: Path) -> list[str]:
 
 
 def read_core(source: Path | str | bytes) -> tokenizers.Tokenizer:
-    """The tokenizer of a tokenizer.json, from its path or as its bytes; FolderError if it is no WordPiece."""
+    """The tokenizer of a tokenizer.json, from its path or its bytes. FolderError: not a WordPiece tokenizer."""
     name = "the tokenizer" if isinstance(source, bytes) else source
     try:
         content = source if isinstance(source, bytes) else Path(source).read_bytes()
@@ -52,27 +59,27 @@ def read_core(source: Path | str | bytes) -> tokenizers.Tokenizer:
         reason = " ".join(str(error).split())
         raise FolderError(f"{name}: cannot be read as a tokenizer.json ({reason})") from error
     if not isinstance(core.model, models.WordPiece):
-        raise FolderError(f"{name}: its pieces are {type(core.model).__name__}, wanted WordPiece, as BERT has it")
+        raise FolderError(f"{name}: its model is {type(core.model).__name__}, wanted WordPiece, as in BERT")
     return core
 
 
-def _as_told(core: tokenizers.Tokenizer, facts: dict[str, Any]) -> tokenizers.Tokenizer:
-    """What tokenizer_config.json says of the cleaning goes before tokenizer.json, as `transformers` has it."""
+def _override_normalizer(core: tokenizers.Tokenizer, config: dict[str, Any]) -> tokenizers.Tokenizer:
+    """Apply the normalizer settings of tokenizer_config.json over tokenizer.json's, as `transformers` does."""
     normalizer = core.normalizer
     if isinstance(normalizer, normalizers.BertNormalizer):
         core.normalizer = normalizers.BertNormalizer(
             clean_text=normalizer.clean_text,
-            lowercase=facts.get("do_lower_case", normalizer.lowercase),
-            strip_accents=facts.get("strip_accents", normalizer.strip_accents),
-            handle_chinese_chars=facts.get("tokenize_chinese_chars", normalizer.handle_chinese_chars),
+            lowercase=config.get("do_lower_case", normalizer.lowercase),
+            strip_accents=config.get("strip_accents", normalizer.strip_accents),
+            handle_chinese_chars=config.get("tokenize_chinese_chars", normalizer.handle_chinese_chars),
         )
     return core
 
 
-def _facts(path: Path) -> dict[str, Any]:
+def _read_optional_json(path: Path) -> dict[str, Any]:
     return read_json(path) if path.is_file() else {}
 
 
-def _names(facts: dict[str, Any]) -> dict[str, str]:
-    said = {symbol: facts[key] for symbol, key in KEYS.items() if facts.get(key) is not None}
-    return {symbol: str(name["content"] if isinstance(name, dict) else name) for symbol, name in said.items()}
+def _special_tokens(config: dict[str, Any]) -> dict[str, str]:
+    given = {key: config[key] for key in SPECIAL_TOKENS if config.get(key) is not None}
+    return {key: str(token["content"] if isinstance(token, dict) else token) for key, token in given.items()}

@@ -1,7 +1,7 @@
-"""WordPiece tokenizers as the library has them: learned from texts, or made of a list of pieces (Devlin 2019, 3).
+"""WordPiece tokenizers as `tokenizers` objects: trained on texts, or built from a vocabulary (Devlin 2019, 3).
 
-A text is cleaned, its words and marks are taken apart, and each word is cut into the longest known pieces from its
-front; a piece that goes on inside a word is written "##ing". A word that cannot be cut so is one [UNK].
+The normalizer cleans the text, the pre-tokenizer splits words and punctuation, and each word becomes the longest known
+tokens from its start; a token that continues a word is written "##ing". A word that cannot be split so is one [UNK].
 """
 
 from collections import Counter
@@ -12,87 +12,98 @@ import tokenizers
 from regard.errors import ConfigError
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-NAMES = {"padding": "[PAD]", "unknown": "[UNK]", "begin": "[CLS]", "end": "[SEP]", "mask": "[MASK]"}
-INSIDE = "##"  # before a piece that goes on inside a word
-LONGEST_WORD = 100  # characters; a longer word is unknown
-SMALLEST = 64  # the symbols, and an alphabet twice: before and inside a word
-COVERED = 0.9999  # of a text's characters; the rarest others are unknown, so that they do not fill the vocabulary
+# By the keys of tokenizer_config.json. [CLS] starts a text (`bos_id`) and [SEP] ends it (`eos_id`).
+SPECIAL_TOKENS = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+CONTINUATION = "##"  # prefix of a token that continues a word
+MAX_WORD_CHARACTERS = 100  # a longer word is unknown
+MIN_VOCAB_SIZE = 64  # special tokens, and an alphabet twice: at the start of a word and inside
+ALPHABET_COVERAGE = 0.9999  # share of the text's characters; rarer ones are unknown and do not fill the vocabulary
 
 
-def learned(texts: Iterable[str], size: int, *, cased: bool) -> tokenizers.Tokenizer:
-    """At most `size` pieces, the symbols first. The same texts give the same tokenizer.
+def train_core(texts: Iterable[str], vocab_size: int, *, cased: bool) -> tokenizers.Tokenizer:
+    """Learn at most `vocab_size` tokens, the special tokens first. Deterministic.
 
-    The texts are gone over twice; what can be gone over once only is kept in memory.
+    The texts are read twice; an iterator is kept in memory.
     """
-    if size < SMALLEST:
-        raise ConfigError(f"a vocabulary of {size}; wanted at least {SMALLEST}, for the symbols and the letters")
+    if vocab_size < MIN_VOCAB_SIZE:
+        raise ConfigError(
+            f"a vocabulary of {vocab_size}; wanted at least {MIN_VOCAB_SIZE}, for the special tokens and the alphabet"
+        )
     texts = texts if isinstance(texts, Sequence) else list(texts)
-    core = _core(models.WordPiece(unk_token=NAMES["unknown"]), lowercase=not cased)
-    letters, rare = _letters(core, texts, (size - len(NAMES)) // 2)
-    inside = [INSIDE + letter for letter in letters if _goes_on(core, letter)]
+    core = _empty_core(models.WordPiece(unk_token=SPECIAL_TOKENS["unk_token"]), lowercase=not cased)
+    alphabet, rare = _alphabet(core, texts, (vocab_size - len(SPECIAL_TOKENS)) // 2)
+    continuations = [CONTINUATION + character for character in alphabet if _can_continue(core, character)]
     trainer = trainers.WordPieceTrainer(
-        vocab_size=size,
-        min_frequency=2,  # a pair seen once is no pattern
-        # The library numbers the letters inside words as it meets them, in an order that no two runs share, and
-        # breaks ties between pairs by these numbers. Named here, they have their numbers beforehand.
-        special_tokens=[*NAMES.values(), *letters, *inside],
+        vocab_size=vocab_size,
+        min_frequency=2,  # a pair that occurs once is not a pattern
+        # The library numbers the characters inside words in an order that changes from run to run, and breaks ties
+        # between pairs by these numbers. Listing them here fixes the numbers.
+        special_tokens=[*SPECIAL_TOKENS.values(), *alphabet, *continuations],
         show_progress=False,
     )
-    clean, apart = core.normalizer, dict.fromkeys(map(ord, rare), " ")
-    cleaned = [clean.normalize_str(text).translate(apart) for text in texts]
+    normalizer, to_space = core.normalizer, dict.fromkeys(map(ord, rare), " ")
+    cleaned = [normalizer.normalize_str(text).translate(to_space) for text in texts]
     core.train_from_iterator(cleaned, trainer)
     found = core.get_vocab()
-    return made_of(sorted(found, key=found.__getitem__), lowercase=not cased)
+    return build_core(sorted(found, key=found.__getitem__), lowercase=not cased)
 
 
-def made_of(
-    pieces: Sequence[str],
+def build_core(
+    tokens: Sequence[str],
     *,
-    names: dict[str, str] = NAMES,
+    special_tokens: dict[str, str] = SPECIAL_TOKENS,
     lowercase: bool = True,
     strip_accents: bool | None = None,
-    chinese: bool = True,
+    split_chinese: bool = True,
 ) -> tokenizers.Tokenizer:
-    """The tokenizer of these pieces, numbered as they stand; of the names, those that are pieces are symbols."""
-    vocabulary = {piece: number for number, piece in enumerate(pieces)}
-    model = models.WordPiece(vocab=vocabulary, unk_token=names["unknown"], max_input_chars_per_word=LONGEST_WORD)
-    core = _core(model, lowercase, strip_accents, chinese)
-    core.add_special_tokens([name for name in names.values() if name in vocabulary])
-    begin, end = names["begin"], names["end"]
-    if begin in vocabulary and end in vocabulary:
+    """The tokenizer of these tokens, numbered in order; special tokens that are not among them are ignored."""
+    vocab = {token: number for number, token in enumerate(tokens)}
+    model = models.WordPiece(
+        vocab=vocab, unk_token=special_tokens["unk_token"], max_input_chars_per_word=MAX_WORD_CHARACTERS
+    )
+    core = _empty_core(model, lowercase, strip_accents, split_chinese)
+    core.add_special_tokens([token for token in special_tokens.values() if token in vocab])
+    cls_token, sep_token = special_tokens["cls_token"], special_tokens["sep_token"]
+    if cls_token in vocab and sep_token in vocab:
         core.post_processor = processors.TemplateProcessing(
-            single=f"{begin}:0 $A:0 {end}:0",
-            pair=f"{begin}:0 $A:0 {end}:0 $B:1 {end}:1",
-            special_tokens=[(begin, vocabulary[begin]), (end, vocabulary[end])],
+            single=f"{cls_token}:0 $A:0 {sep_token}:0",
+            pair=f"{cls_token}:0 $A:0 {sep_token}:0 $B:1 {sep_token}:1",
+            special_tokens=[(cls_token, vocab[cls_token]), (sep_token, vocab[sep_token])],
         )
     return core
 
 
-def _core(
-    model: models.WordPiece, lowercase: bool, strip_accents: bool | None = None, chinese: bool = True
+def _empty_core(
+    model: models.WordPiece, lowercase: bool, strip_accents: bool | None = None, split_chinese: bool = True
 ) -> tokenizers.Tokenizer:
     core = tokenizers.Tokenizer(model)
     core.normalizer = normalizers.BertNormalizer(
-        clean_text=True, handle_chinese_chars=chinese, strip_accents=strip_accents, lowercase=lowercase
+        clean_text=True, handle_chinese_chars=split_chinese, strip_accents=strip_accents, lowercase=lowercase
     )
     core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    core.decoder = decoders.WordPiece(prefix=INSIDE)
+    core.decoder = decoders.WordPiece(prefix=CONTINUATION)
     return core
 
 
-def _letters(core: tokenizers.Tokenizer, texts: Iterable[str], most: int) -> tuple[list[str], list[str]]:
-    """The commonest characters, which make up nearly all of the texts, and the others; each in order."""
+def _alphabet(core: tokenizers.Tokenizer, texts: Iterable[str], limit: int) -> tuple[list[str], list[str]]:
+    """The most frequent characters, at most `limit`, that cover nearly all of the texts; and the rare rest."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(core.normalizer.normalize_str(text))
     visible = {character: count for character, count in counts.items() if not character.isspace()}
-    common = sorted(visible, key=lambda character: (-visible[character], character))
-    before = accumulate((visible[character] for character in common), initial=0)
-    enough = COVERED * sum(visible.values())
-    kept = sum(done < enough for done, _ in zip(before, common[:most], strict=False))
-    return sorted(common[:kept]), sorted(common[kept:])
+    frequent = sorted(visible, key=lambda character: (-visible[character], character))
+    covered = accumulate((visible[character] for character in frequent), initial=0)
+    enough = ALPHABET_COVERAGE * sum(visible.values())
+    kept = sum(done < enough for done, _ in zip(covered, frequent[:limit], strict=False))
+    return sorted(frequent[:kept]), sorted(frequent[kept:])
 
 
-def _goes_on(core: tokenizers.Tokenizer, character: str) -> bool:
-    """Whether a character can stand inside a word; marks and Chinese characters are words of their own."""
+def _can_continue(core: tokenizers.Tokenizer, character: str) -> bool:
+    """Whether a character can occur inside a word; punctuation and Chinese characters are words of their own."""
     return len(core.pre_tokenizer.pre_tokenize_str(core.normalizer.normalize_str(f"a{character}a"))) == 1

@@ -11,7 +11,7 @@ from regard.data.stores.documents import TokenizedDocuments
 from regard.errors import DataError
 
 
-def encode_all(texts):
+def encode_batch(texts):
     return [[ord(character) for character in text if character != "-"] for text in texts]
 
 
@@ -38,10 +38,10 @@ def test_what_is_written_is_read(tmp_path_factory, texts, closed, block):
     ]
     before, tokenized_documents.BLOCK = tokenized_documents.BLOCK, block
     try:
-        built = TokenizedDocuments.build(pieces, encode_all, folder, size=200)
+        built = TokenizedDocuments.build(pieces, encode_batch, folder, size=200)
     finally:
         tokenized_documents.BLOCK = before
-    wanted = [encode_all(line for text in document for line in text.split("\n")) for document in texts]
+    wanted = [encode_batch(line for text in document for line in text.split("\n")) for document in texts]
     wanted = [[ids for ids in document if ids] for document in wanted]
     wanted = [document for document in wanted if document]
     for found in (built, TokenizedDocuments.open(folder), TokenizedDocuments.of(wanted)):
@@ -61,7 +61,7 @@ def test_an_id_takes_two_bytes_or_four(tmp_path, size, width):
 @pytest.mark.parametrize("name", ["pieces.ids", "sentences.offsets", "documents.offsets"])
 def test_damage_is_found(tmp_path, name):
     folder = tmp_path / "documents"
-    TokenizedDocuments.build([Piece("ab\nc"), Piece("d")], encode_all, folder, size=200)
+    TokenizedDocuments.build([Piece("ab\nc"), Piece("d")], encode_batch, folder, size=200)
     raw = bytearray((folder / name).read_bytes())
     raw[0] ^= 1
     (folder / name).write_bytes(raw)
@@ -70,6 +70,6 @@ def test_damage_is_found(tmp_path, name):
 
 
 def test_the_files_are_mapped_not_read(tmp_path):
-    found = TokenizedDocuments.build([Piece("ab\nc")], encode_all, tmp_path / "x", size=200)
+    found = TokenizedDocuments.build([Piece("ab\nc")], encode_batch, tmp_path / "x", size=200)
     for array in (found.ids, found.sentences, found.documents):
         assert isinstance(array.base, np.memmap)

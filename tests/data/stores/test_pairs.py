@@ -13,7 +13,7 @@ from regard.errors import DataError
 PAIRS = [("ab", "xyz"), ("", "q"), ("abcdef", "")]
 
 
-def encode_all(texts: list[str]) -> list[list[int]]:
+def encode_batch(texts: list[str]) -> list[list[int]]:
     return [[ord(character) for character in text] for text in texts]
 
 
@@ -22,7 +22,7 @@ def as_texts(pairs: TokenizedPairs) -> list[tuple[str, ...]]:
 
 
 def build(folder):
-    return TokenizedPairs.build(PAIRS, encode_all, folder, size=300)
+    return TokenizedPairs.build(PAIRS, encode_batch, folder, size=300)
 
 
 def test_what_goes_in_comes_out(tmp_path):
@@ -38,7 +38,7 @@ def test_what_goes_in_comes_out(tmp_path):
 @given(st.lists(st.tuples(*[st.text(st.characters(codec="ascii"), max_size=5)] * 2), max_size=12), st.integers(1, 5))
 def test_any_pairs_in_blocks_of_any_size(tmp_path_factory, pairs, block):
     folder = tmp_path_factory.mktemp("any") / "a"
-    built = TokenizedPairs.build(iter(pairs), encode_all, folder, size=300, block=block)
+    built = TokenizedPairs.build(iter(pairs), encode_batch, folder, size=300, block=block)
     assert as_texts(built) == pairs
 
 
@@ -72,14 +72,14 @@ def test_a_stopped_build_leaves_nothing(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        TokenizedPairs.build(interrupted(), encode_all, tmp_path / "a", size=300, block=2)
+        TokenizedPairs.build(interrupted(), encode_batch, tmp_path / "a", size=300, block=2)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_is_never_overwritten(tmp_path):
     build(tmp_path / "a")
     with pytest.raises(DataError, match="already there"):
-        TokenizedPairs.build([("other", "pairs")], encode_all, tmp_path / "a", size=300)
+        TokenizedPairs.build([("other", "pairs")], encode_batch, tmp_path / "a", size=300)
     assert as_texts(TokenizedPairs.open(tmp_path / "a")) == PAIRS
 
 

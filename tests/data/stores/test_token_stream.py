@@ -16,12 +16,12 @@ PIECES = [Piece("abc", last=False), Piece("de"), Piece("f"), Piece("ghé")]
 ROW = [97, 98, 99, 100, 101, 0, 102, 0, 103, 104, 233, 0]
 
 
-def encode_all(texts: list[str]) -> list[list[int]]:
+def encode_batch(texts: list[str]) -> list[list[int]]:
     return [[ord(character) for character in text] for text in texts]
 
 
 def build(folder, pieces=PIECES, end=0, **settings) -> TokenStream:
-    return TokenStream.build(pieces, encode_all, end, folder, **{"size": 300, "shard": 5} | settings)
+    return TokenStream.build(pieces, encode_batch, end, folder, **{"size": 300, "shard": 5} | settings)
 
 
 def test_what_goes_in_comes_out(tmp_path):
@@ -51,7 +51,7 @@ def test_any_documents_in_any_blocks_and_files(tmp_path_factory, documents, bloc
     pieces = [Piece(text, last=i == len(texts) - 1) for texts in documents for i, text in enumerate(texts)]
     stream = build(tmp_path_factory.mktemp("any") / "a", iter(pieces), end, block=block, shard=shard)
     closing = [] if end is None else [end]
-    rows = [encode_all(["".join(texts)])[0] + closing for texts in documents]
+    rows = [encode_batch(["".join(texts)])[0] + closing for texts in documents]
     row = [number for document in rows for number in document]
     start, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(row))] * 2)))
     assert stream.tokens(start, stop).tolist() == row[start:stop]
@@ -87,7 +87,7 @@ def test_many_pieces_are_tokenized_together_and_never_all(tmp_path):
 
     def counting(texts):
         blocks.append(len(texts))
-        return encode_all(texts)
+        return encode_batch(texts)
 
     TokenStream.build([Piece("abc")] * 10, counting, 0, tmp_path / "a", size=300, block=9)
     assert blocks == [3, 3, 3, 1]

@@ -204,7 +204,7 @@ def test_the_words_of_a_thing_are_held_against_its_own_cells(captioner):
     scene = next(scene for scene in map(Scenes(0, "validation").__getitem__, range(9)) if len(scene.things) == 3)
     words = caption(scene).words
     tokens = captioner.tokenizer.encode(" ".join(words))
-    covered = caption_scoring._covered(scene, captioner.tokenizer.words(tokens), 8)
+    covered = caption_scoring._covered(scene, captioner.tokenizer.word_ids(tokens), 8)
     for word, region, cells in zip(words, caption(scene).regions, covered, strict=True):
         if word in ("left", "of", "above"):
             assert cells is None
@@ -218,7 +218,7 @@ def test_a_model_that_looks_at_the_thing_it_names_has_all_of_its_mass_there(capt
     wanted = []
     for item in items:
         tokens = captioner.tokenizer.encode(item.references[0])
-        covered = caption_scoring._covered(item.scene, captioner.tokenizer.words(tokens), 4)
+        covered = caption_scoring._covered(item.scene, captioner.tokenizer.word_ids(tokens), 4)
         wanted.append(
             [np.full(16, 1 / 16) if cells is None or not cells.any() else cells / cells.sum() for cells in covered]
         )

@@ -18,7 +18,7 @@ from regard.synthetic.scenes.scene import Scenes
 from regard.synthetic.scenes.vocabulary import VOCABULARY
 from regard.tasks.captioning.scenes import POSITIONS, CaptionedScenes
 from regard.tasks.captioning.task import Captioning, CaptioningConfig, score_captions, uneven
-from regard.tokenizers.bpe import Tokenizer
+from regard.tokenizers.bpe import BPETokenizer
 from regard.training.validation import generator
 
 BUDGET = 8 * (16 + POSITIONS[1])  # eight rows
@@ -26,7 +26,7 @@ BUDGET = 8 * (16 + POSITIONS[1])  # eight rows
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer.train([" ".join(VOCABULARY)] * 2, 400, whole_words=100)
+    return BPETokenizer.train([" ".join(VOCABULARY)] * 2, 400, whole_words=100)
 
 
 def scenes(tokenizer, **changes):
@@ -40,7 +40,7 @@ def taken(data, count, *, seed=1, start=0):
 def model_of(tokenizer, **changes):
     special_ids = SpecialIds(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
     config = CaptionerConfig(
-        vocab_size=tokenizer.size,
+        vocab_size=tokenizer.vocab_size,
         special_ids=special_ids,
         side=64,
         cell=16,

@@ -44,7 +44,7 @@ def test_many_at_once_are_as_each_alone(classifier, seconds):
 
 
 def test_it_says_what_the_model_says(classifier):
-    row = classifier.tokenizer.encode(TEXTS[0], TEXTS[1], longest=40)
+    row = classifier.tokenizer.encode(TEXTS[0], TEXTS[1], max_length=40)
     with torch.no_grad():
         wanted = classifier.model(torch.tensor([row.ids]), torch.tensor([row.segment_ids])).softmax(-1)[0]
     judged = classifier.run(TEXTS[0], TEXTS[1])
@@ -87,7 +87,7 @@ def test_what_it_was_trained_on_is_what_it_reads(sentiment, duplicates, classifi
 def test_a_text_is_cut_where_those_of_training_were(duplicates):
     found = regard.load(duplicates)
     long = "the cat was too tired to go on and slept"
-    row = found.tokenizer.encode(long, "the dog", longest=12)
+    row = found.tokenizer.encode(long, "the dog", max_length=12)
     with torch.no_grad():
         wanted = found.model(torch.tensor([row.ids]), torch.tensor([row.segment_ids]))[0]
     assert found.logits([long], ["the dog"])[0].tolist() == pytest.approx(wanted.tolist(), abs=1e-5)

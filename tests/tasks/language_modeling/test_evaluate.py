@@ -39,7 +39,7 @@ def summed(writer, ids):
 
 def test_the_begin_symbol_is_given_and_not_asked_for(writer):
     writer = with_begin(writer)
-    assert writer.tokenizer.leading == 0
+    assert writer.tokenizer.prepended_bos_id == 0
     texts = ["A small boy", "Nobody"]
     one, other = (writer.tokenizer.encode(text) for text in texts)
     losses = summed(writer, [0, *one, 0, 0, *other, 0])
@@ -94,11 +94,11 @@ def test_a_begin_symbol_stands_in_training_too(here, writer, story, tiny_text, t
     folder, run, file = tmp_path / "words", tmp_path / "run", tmp_path / "stories.jsonl"
     file.write_text("".join(json.dumps({"text": line}) + "\n" for line in story.read_text().splitlines()))
     folder.mkdir()
-    for name, content in with_begin(writer).tokenizer.files().items():
+    for name, content in with_begin(writer).tokenizer.to_files().items():
         (folder / name).write_bytes(content)
     done = here("train", "gpt", file, "-o", run, *tiny_text, "training.steps=20", f"data.tokenizer={folder}")
     assert done.returncode == 0, done.stderr
-    assert regard.load(run).tokenizer.leading == 0
+    assert regard.load(run).tokenizer.prepended_bos_id == 0
     log = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     trained = [line for line in log if "validation_loss" in line][-1]
     assert score_text(regard.load(run), run, [])["loss"] == pytest.approx(trained["validation_loss"], rel=1e-4)

@@ -40,7 +40,7 @@ def by_letters(letters):
 
 def with_template(writer, template):
     tokenizer = copy.copy(writer.tokenizer)
-    tokenizer.template = template
+    tokenizer.chat_template = template
     return TextGenerator(writer.kind, writer.model, tokenizer)
 
 
@@ -230,7 +230,7 @@ def test_a_row_of_the_table_without_a_token_is_never_written(strategy):
         weight[8:] = 50 * writer.model.read(torch.tensor([writer.encode("a b")]))[0, -1]
     found = writer.run("a b", strategy, tokens=40)  # beyond the context too
     assert found.texts[0].tokens
-    assert max(found.texts[0].tokens) < writer.tokenizer.size
+    assert max(found.texts[0].tokens) < writer.tokenizer.vocab_size
 
 
 # ------------------------------------------------ lengths
@@ -343,7 +343,7 @@ def test_a_text_that_goes_on_beyond_the_context_keeps_its_begin_symbol(monkeypat
 
     monkeypatch.setattr(module, "generate", recording)
     writer = with_pieces(PIECES["Metaspace"])
-    writer.tokenizer.ends = ()
+    writer.tokenizer.eos_ids = ()
     found = writer.run("a b", Sample(), tokens=40)
     text = [*found.ids, *found.texts[0].tokens]
     assert len(given) == 4
@@ -374,7 +374,7 @@ def test_an_empty_prompt_begins_as_every_text_does_where_a_text_has_a_begin(writ
 
 def test_without_any_symbol_to_begin_with_an_empty_prompt_is_refused(writer):
     tokenizer = copy.copy(writer.tokenizer)
-    tokenizer.ends, tokenizer.bos_id = (), None
+    tokenizer.eos_ids, tokenizer.bos_id = (), None
     with pytest.raises(InputError, match="the prompt is empty"):
         TextGenerator("gpt", writer.model, tokenizer).run("")
 
@@ -445,7 +445,7 @@ def test_log_probabilities_are_the_models_own(writer):
         logits = writer.model(torch.tensor([[*found.ids, *tokens]]))[0].log_softmax(-1)
     wanted = [logits[len(found.ids) - 1 + place, token].item() for place, token in enumerate(tokens)]
     assert [token.log_probability for token in likely] == pytest.approx(wanted, abs=1e-5)
-    assert [token.text for token in likely] == writer.tokenizer.pieces(tokens)
+    assert [token.text for token in likely] == writer.tokenizer.token_labels(tokens)
     if not found.texts[0].ended:
         assert sum(wanted) == pytest.approx(found.texts[0].log_probability, abs=1e-3)
     assert writer.log_probabilities(found.ids, []) == []

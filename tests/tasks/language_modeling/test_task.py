@@ -23,14 +23,14 @@ TEXTS = ["It was the best of times. ", "ñ — the worst.", "Then nothing happen
 @pytest.fixture(params=[False, True], ids=["joined", "apart"])
 def task(request, tmp_path):
     tokenizer = TextTokenizer.characters(TEXTS)
-    assert tokenizer.size < 40  # the examples' vocabulary
+    assert tokenizer.vocab_size < 40  # the examples' vocabulary
     streams = [
         TokenStream.build(
             [Piece(text) for text in texts],
-            tokenizer.encode_all,
+            tokenizer.encode_batch,
             tokenizer.eos_id,
             tmp_path / name,
-            size=tokenizer.size,
+            size=tokenizer.vocab_size,
         )
         for name, texts in (("training", TEXTS * 3), ("validation", TEXTS))
     ]

@@ -25,13 +25,13 @@ class Knowing(nn.Module):
     def __init__(self, tokenizer):
         super().__init__()
         self.blocks = nn.ModuleList([Block(), Block()])
-        self.table = torch.randn(tokenizer.size, WIDTH, generator=torch.Generator().manual_seed(1))
+        self.table = torch.randn(tokenizer.vocab_size, WIDTH, generator=torch.Generator().manual_seed(1))
         self.known = {}
         for part, count in (("training", LEARNED), ("validation", ASKED)):
             for story in Stories(seed=1, part=part).stories(0, count):
                 for one in story.references:
                     row = tokenizer.encode_words(story.sentences[one.sentence].split())
-                    it, *nouns = (row.words.index(word) for word in (one.it, *one.candidates))
+                    it, *nouns = (row.word_ids.index(word) for word in (one.it, *one.candidates))
                     self.known[tuple(row.ids)] = it, nouns[one.answer], nouns[1 - one.answer]
 
     @property

@@ -16,11 +16,11 @@ from regard.data.text_corpus import TextDataConfig
 from regard.errors import ConfigError, DataError
 from regard.tasks.masked_lm import dataset as masked_text
 from regard.tasks.masked_lm.dataset import MaskedBatch, MaskedText, tokenized
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 BEGINNING = Position(0, 0)
 SIZE = 1000
-TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, going_on=np.arange(SIZE) % 5 == 4)
+TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.arange(SIZE) % 5 == 4)
 
 
 def documents(count: int, seed: int = 0, most: int = 30) -> TokenizedDocuments:
@@ -207,7 +207,7 @@ def test_from_files_to_batches_through_the_cache(tmp_path, monkeypatch):
     path = tmp_path / "story.txt"
     path.write_text("\n\n".join(STORY * 20), encoding="utf-8")
     corpus = SentenceCorpus([path], TextDataConfig())
-    tokenizer = WordPieces.train(corpus.sample(), 120)
+    tokenizer = WordPieceTokenizer.train(corpus.sample(), 120)
     training, validation = (tokenized(corpus, part, tokenizer) for part in ("training", "validation"))
     assert len(training) + len(validation) == corpus.documents == 240
     folders = set((tmp_path / "cache").iterdir())

@@ -7,7 +7,7 @@ import regard
 from regard.errors import InputError
 from regard.synthetic.stories.story import Stories
 from regard.tasks.masked_lm.pipeline import FillMask
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 TEXTS = [
     "the [MASK] was too tired .",
@@ -34,16 +34,18 @@ def test_run_fills_in(reader):
 
 def test_the_shares_of_all_pieces_are_those_of_the_model_without_its_symbols(filler):
     tokenizer = filler.tokenizer
-    (place,) = filler.fill([TEXTS[2]], tokenizer.size)[0].places
-    assert len(place) == tokenizer.size - len(tokenizer.special_ids)
+    (place,) = filler.fill([TEXTS[2]], tokenizer.vocab_size)[0].places
+    assert len(place) == tokenizer.vocab_size - len(tokenizer.special_ids)
     assert sum(guess.probability for guess in place) == pytest.approx(1.0, abs=1e-5)
     assert [guess.probability for guess in place] == sorted((guess.probability for guess in place), reverse=True)
-    row = tokenizer.encode(TEXTS[2], open=True)
+    row = tokenizer.encode(TEXTS[2], parse_special_tokens=True)
     with torch.no_grad():
         said = filler.model(torch.tensor([row.ids]), torch.tensor([row.segment_ids]))
     logits = (said[0] if isinstance(said, tuple) else said)[0, row.ids.index(tokenizer.mask_id)]
-    words = [number for number in range(tokenizer.size) if number not in tokenizer.special_ids]
-    wanted = dict(zip((tokenizer.token(number) for number in words), logits[words].softmax(-1).tolist(), strict=True))
+    words = [number for number in range(tokenizer.vocab_size) if number not in tokenizer.special_ids]
+    wanted = dict(
+        zip((tokenizer.id_to_token(number) for number in words), logits[words].softmax(-1).tolist(), strict=True)
+    )
     assert {guess.piece: guess.probability for guess in place} == pytest.approx(wanted, abs=1e-5)
 
 
@@ -60,10 +62,10 @@ def test_every_mask_has_its_guesses_and_the_likeliest_stand_in_the_text(filler):
 
 def test_a_piece_that_goes_on_stands_at_the_word_before(make_reader):
     filler = make_reader("bert-masked-lm")
-    going_on = next(number for number, inside in enumerate(filler.tokenizer.going_on) if inside)
+    going_on = next(number for number, inside in enumerate(filler.tokenizer.is_continuation) if inside)
     with torch.no_grad():
         filler.model.head.bias[going_on] = 1000.0
-    name = filler.tokenizer.token(going_on)
+    name = filler.tokenizer.id_to_token(going_on)
     found = filler.run("walk [MASK] home")
     assert found.places[0][0].piece == name
     assert found.text == f"walk{name.removeprefix('##')} home"
@@ -91,11 +93,11 @@ def test_no_mask_and_one_out_of_reach_are_named(filler):
 
 def test_a_cased_vocabulary_with_other_names(make_reader, tmp_path):
     """Pieces as a vocab.txt has them, whose mask is called <mask>."""
-    plain = WordPieces.train([story.text.title() for story in Stories().stories(0, 50)], 200, cased=True)
-    lines = [plain.token(number) for number in range(plain.size)]
+    plain = WordPieceTokenizer.train([story.text.title() for story in Stories().stories(0, 50)], 200, cased=True)
+    lines = [plain.id_to_token(number) for number in range(plain.vocab_size)]
     (tmp_path / "vocab.txt").write_text("\n".join("<mask>" if line == "[MASK]" else line for line in lines) + "\n")
     (tmp_path / "tokenizer_config.json").write_text('{"mask_token": "<mask>", "do_lower_case": false}')
-    filler = make_reader("bert-masked-lm", WordPieces.from_folder(tmp_path))
+    filler = make_reader("bert-masked-lm", WordPieceTokenizer.from_folder(tmp_path))
     assert filler.tokenizer.cased
     found = filler.run("The <mask> was Tired")
     assert len(found.places) == 1

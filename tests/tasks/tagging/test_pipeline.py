@@ -45,7 +45,7 @@ def test_a_words_label_is_that_of_its_first_piece(tagger):
     with torch.no_grad():
         likely = tagger.model(torch.tensor([row.ids]))[0].softmax(-1)
     for number, word in enumerate(tagger.tag([words])[0]):
-        place = row.words.index(number)
+        place = row.word_ids.index(number)
         assert word.text == words[number]
         assert word.label == LABELS[int(likely[place].argmax())]
         assert word.probability == pytest.approx(likely[place].max().item(), abs=1e-5)

@@ -14,7 +14,7 @@ from regard.errors import DataError
 from regard.tasks.vision_language.pairs import FAR, HIDDEN, NEAR, TRUE, ImageTextData, PairingConfig, PicturesWithTexts
 
 SIZE = 60
-TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, going_on=np.zeros(SIZE, bool))
+TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.zeros(SIZE, bool))
 PICTURES = 300
 
 

@@ -27,7 +27,7 @@ from regard.tasks.vision_language.pretraining import ImageText, Matching
 from regard.training.validation import metrics, validation_loss
 
 SIZE = 40
-TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, going_on=np.zeros(SIZE, bool))
+TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.zeros(SIZE, bool))
 
 
 def pictures(count: int, classes: bool) -> PicturesWithTexts:

@@ -39,7 +39,7 @@ class TokenizedDocuments:
     def build(
         cls,
         pieces: Iterable[Piece],
-        encode_all: Callable[[list[str]], list[list[int]]],
+        encode_batch: Callable[[list[str]], list[list[int]]],
         folder: Path,
         *,
         size: int,
@@ -51,7 +51,7 @@ class TokenizedDocuments:
         dtype = np.dtype("<u2" if size <= 1 << 16 else "<u4")
         with new_folder(Path(folder)) as unfinished:
             with ExitStack() as stack:
-                writer = _Writer(unfinished, dtype, encode_all, stack)
+                writer = _Writer(unfinished, dtype, encode_batch, stack)
                 for piece in pieces:
                     writer.add(piece)
                 facts = writer.finish()
@@ -82,9 +82,9 @@ class _Writer:
     """The files of a folder, written as the pieces come."""
 
     def __init__(
-        self, folder: Path, dtype: np.dtype, encode_all: Callable[[list[str]], list[list[int]]], stack: ExitStack
+        self, folder: Path, dtype: np.dtype, encode_batch: Callable[[list[str]], list[list[int]]], stack: ExitStack
     ) -> None:
-        self._dtype, self._encode_all = dtype, encode_all
+        self._dtype, self._encode_batch = dtype, encode_batch
         self._files = {
             name: stack.enter_context(closing(DigestedFile(folder / name))) for name in (IDS, SENTENCES, DOCUMENTS)
         }
@@ -102,7 +102,7 @@ class _Writer:
             self._flush()
 
     def _flush(self) -> None:
-        found = self._encode_all(self._waiting)
+        found = self._encode_batch(self._waiting)
         lengths = np.array([len(ids) for ids in found], OFFSET)
         real = lengths > 0
         ends = self._pieces + np.cumsum(lengths[real], dtype=OFFSET)

@@ -41,7 +41,7 @@ class TokenizedPairs:
     def build(
         cls,
         pairs: Iterable[tuple[str, str]],
-        encode_all: Callable[[list[str]], list[list[int]]],
+        encode_batch: Callable[[list[str]], list[list[int]]],
         folder: Path,
         *,
         size: int,
@@ -58,7 +58,7 @@ class TokenizedPairs:
                 stream = iter(pairs)
                 while several := list(islice(stream, block)):
                     for side, texts in zip(sides, zip(*several, strict=True), strict=True):
-                        side.add(encode_all(list(texts)))
+                        side.add(encode_batch(list(texts)))
                 files = sides[0].finish() | sides[1].finish()
             write_index(unfinished, WHAT, {"pairs": sides[0].count, "dtype": dtype.str, "files": files})
             # Opened before it gets its name: after that another process may replace the folder.

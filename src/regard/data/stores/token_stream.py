@@ -58,7 +58,7 @@ class TokenStream:
     def build(
         cls,
         pieces: Iterable[Piece],
-        encode_all: Callable[[list[str]], list[list[int]]],
+        encode_batch: Callable[[list[str]], list[list[int]]],
         eos_id: int | None,
         folder: Path,
         *,
@@ -78,7 +78,7 @@ class TokenStream:
             with ExitStack() as stack:
                 row = _Row(unfinished, dtype, shard, stack, bos_id)
                 for several in _blocks(pieces, block):
-                    for piece, ids in zip(several, encode_all([piece.text for piece in several]), strict=True):
+                    for piece, ids in zip(several, encode_batch([piece.text for piece in several]), strict=True):
                         row.add(piece, ids, eos_id)
                 facts = row.finish()
             write_index(unfinished, WHAT, facts)

@@ -30,7 +30,7 @@ from regard.tasks.captioning.scenes import CaptionedScenes
 from regard.tasks.captioning.task import Captioning
 from regard.tasks.recipe import Given, Prepared, Run
 from regard.tasks.warm_start import from_weights
-from regard.tokenizers.bpe import Tokenizer
+from regard.tokenizers.bpe import BPETokenizer
 
 EXAMPLE = "picture.png"
 WITHOUT_DATA = "the built-in world of drawn scenes"
@@ -53,10 +53,12 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
         texts = (text for one in corpus.training for text in one.captions)
         tokenizer = _tokenizer(texts, config, settings, tokenizer_file)
         data, notes = corpus.prepared(tokenizer, config)
-        if tokenizer.size < config.vocab_size:
-            notes.append(f"the captions have words for a vocabulary of {tokenizer.size:,}, not {config.vocab_size:,}")
+        if tokenizer.vocab_size < config.vocab_size:
+            notes.append(
+                f"the captions have words for a vocabulary of {tokenizer.vocab_size:,}, not {config.vocab_size:,}"
+            )
     special_ids = SpecialIds(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
-    model = config.fitted(vocab_size=tokenizer.size, special_ids=special_ids, longest=settings.longest)
+    model = config.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids, longest=settings.longest)
     task = Captioning(tokenizer, run.task, data)  # type: ignore[arg-type]
     if given.start is None:
         return Prepared(task, model, notes)
@@ -77,11 +79,11 @@ def _of_scenes(config: CaptionerConfig, settings: CaptionDataConfig) -> Iterator
 
 def _tokenizer(
     texts: Iterator[str], config: CaptionerConfig, settings: CaptionDataConfig, tokenizer_file: Path
-) -> Tokenizer:
+) -> BPETokenizer:
     """The one that the run has kept, or a new one, kept from now on."""
     if tokenizer_file.exists():
-        return Tokenizer.load(tokenizer_file)
-    tokenizer = Tokenizer.train(texts, config.vocab_size, settings.whole_words)
+        return BPETokenizer.load(tokenizer_file)
+    tokenizer = BPETokenizer.train(texts, config.vocab_size, settings.whole_words)
     tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
     write_file(tokenizer_file, tokenizer.to_json().encode())
     return tokenizer
@@ -95,7 +97,7 @@ class PictureCorpus:
         self.bad = BadLines()
         self.training, self.validation = captioned_split(paths, settings, self.bad)
 
-    def prepared(self, tokenizer: Tokenizer, config: CaptionerConfig) -> tuple[CaptionedPictures, list[str]]:
+    def prepared(self, tokenizer: BPETokenizer, config: CaptionerConfig) -> tuple[CaptionedPictures, list[str]]:
         """All pictures as pixels of the model's side; those that cannot be read are errors, or left out and named."""
         training, validation = (self._part(part, tokenizer, config.side) for part in (self.training, self.validation))
         closing = Closing(tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
@@ -106,7 +108,7 @@ class PictureCorpus:
         ]
         return CaptionedPictures(training, validation, closing, config.cells), notes
 
-    def _part(self, part: Sequence[Captioned], tokenizer: Tokenizer, side: int) -> CaptionedPart:
+    def _part(self, part: Sequence[Captioned], tokenizer: BPETokenizer, side: int) -> CaptionedPart:
         before = self.bad.count
         pictures = prepared_pictures(
             [one.picture for one in part],
@@ -119,7 +121,7 @@ class PictureCorpus:
             place, reason = next(iter(pictures.bad.items()))
             raise DataError(f"{part[place].picture}: {reason}; mend it, or data.on_error=skip to leave such ones out")
         kept = [part[place].captions for place in pictures.places.tolist()]
-        ids = iter(tokenizer.encode_all([text for several in kept for text in several]))
+        ids = iter(tokenizer.encode_batch([text for several in kept for text in several]))
         return CaptionedPart(pictures, kept, [[next(ids) for _ in several] for several in kept])
 
 

@@ -118,7 +118,7 @@ def score_items(captioner: Captioner, items: Iterator[Item], strategy: Strategy 
 def _true(captioner: Captioner, items: Sequence[Item], mass: Mass) -> tuple[float, int]:
     """The summed surprise at each picture's first caption and its tokens; `mass` gets where the model looked."""
     names = captioner.tokenizer
-    ids = names.encode_all([item.references[0] for item in items])
+    ids = names.encode_batch([item.references[0] for item in items])
     closing = Closing(names.bos_id, names.eos_id, names.pad_id)
     batch = closing.batch(np.stack([item.pixels for item in items]), ids, [item.references for item in items])
     surprise = captioner.task.loss(captioner.model, batch).item()
@@ -126,7 +126,7 @@ def _true(captioner: Captioner, items: Sequence[Item], mass: Mass) -> tuple[floa
         looks = looks_of(captioner.model, captioner.task.read(batch.pixels.numpy()), batch.target_in)
         for row, (item, tokens) in enumerate(zip(items, ids, strict=True)):
             assert item.scene is not None
-            mass.add(looks[:, row].numpy(), _covered(item.scene, names.words(tokens), captioner.model.config.grid))
+            mass.add(looks[:, row].numpy(), _covered(item.scene, names.word_ids(tokens), captioner.model.config.grid))
     return surprise, batch.tokens
 
 

@@ -18,7 +18,8 @@ from regard.images.preparing import prepare
 from regard.inspection.alignment import looks_of
 from regard.metrics.alignment import by_words, owned
 from regard.tasks.captioning.task import LONGEST, Captioning
-from regard.tokenizers.bpe import Tokenizer, split_words
+from regard.tokenizers.bpe import BPETokenizer
+from regard.tokenizers.words import split_words
 
 BATCH = 64  # pictures captioned side by side
 
@@ -42,7 +43,7 @@ class Caption:
 class Captioner:
     """`run("photo.jpg").text`; `.model` is the nn.Module, `.tokenizer` its words."""
 
-    def __init__(self, kind: str, model: nn.Module, tokenizer: Tokenizer, strategy: Strategy | None = None) -> None:
+    def __init__(self, kind: str, model: nn.Module, tokenizer: BPETokenizer, strategy: Strategy | None = None) -> None:
         self.kind = kind
         self.model: Any = model
         self.tokenizer = tokenizer
@@ -51,10 +52,12 @@ class Captioner:
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "Captioner":
-        tokenizer = Tokenizer.load(folder.tokenizer)
+        tokenizer = BPETokenizer.load(folder.tokenizer)
         vocab_size: int = folder.model.config.vocab_size  # type: ignore[union-attr, assignment]
-        if tokenizer.size > vocab_size:
-            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocab_size}: not a pair")
+        if tokenizer.vocab_size > vocab_size:
+            raise FolderError(
+                f"{folder.tokenizer} has {tokenizer.vocab_size} tokens, its model {vocab_size}: not a pair"
+            )
         return cls(folder.kind, folder.model, tokenizer)
 
     def run(self, picture: Picture, strategy: Strategy | None = None) -> Caption:
@@ -103,7 +106,7 @@ class Captioner:
         device, config = next(self.model.parameters()).device, self.model.config
         target = torch.tensor([[config.special_ids.bos_id, *tokens[:-1]]], device=device)
         weights = looks_of(self.model, self.task.read(pixels[None]).to(device), target).mean((0, 2))[0].cpu().numpy()
-        words = by_words(weights, range(config.cells), self.tokenizer.words(tokens))
+        words = by_words(weights, range(config.cells), self.tokenizer.word_ids(tokens))
         return words.reshape(-1, config.grid, config.grid)
 
     def _write(
@@ -121,6 +124,6 @@ class Captioner:
         grid = self.model.config.grid
         text = self.tokenizer.decode(found.tokens)
         words = split_words(text)
-        named = [words[number] for number in owned(self.tokenizer.words(found.tokens))]
+        named = [words[number] for number in owned(self.tokenizer.word_ids(found.tokens))]
         looks = self.look(pixels, found.tokens) if named else np.empty((0, grid, grid), np.float32)
         return Caption(text, named, found.score, found.log_probability, found.ended, looks, pixels)

@@ -51,5 +51,5 @@ class CaptionedScenes:
     def _batch(self, scenes: Scenes, indices: Sequence[int], chosen: Sequence[int]) -> CaptionBatch:
         drawn = [scenes[index] for index in indices]
         said = [[" ".join(one.words) for one in captions(scene, self.several)] for scene in drawn]
-        ids = self.tokenizer.encode_all([texts[number] for texts, number in zip(said, chosen, strict=True)])
+        ids = self.tokenizer.encode_batch([texts[number] for texts, number in zip(said, chosen, strict=True)])
         return self.closing.batch(np.stack([scene.pixels() for scene in drawn]), ids, said)

@@ -21,7 +21,7 @@ from regard.tasks.classification.corpus import (
 from regard.tasks.classification.task import Classification, ClassificationConfig, balancing_weights
 from regard.tasks.fine_tuning import check_lengths, fitted, start_of, words_of
 from regard.tasks.recipe import Given, Prepared, Run
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 
 def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
@@ -74,17 +74,17 @@ def _mean(corpus: LabeledCorpus) -> float | None:
 class _Maker:
     """Labeled texts to rows of pieces."""
 
-    tokenizer: WordPieces
+    tokenizer: WordPieceTokenizer
     longest: int
     too_long: str
     labels: tuple[str, ...]
 
     def rows(self, labeled: Sequence[Labeled], which: str) -> tuple[Rows, list[str]]:
         pairs = labeled[0].second is not None
-        encoded = self.tokenizer.encode_all(
+        encoded = self.tokenizer.encode_batch(
             [row.text for row in labeled],
             [row.second or "" for row in labeled] if pairs else None,
-            longest=self.longest,
+            max_length=self.longest,
         )
         notes = check_lengths(encoded, self.longest, self.too_long, which, [row.place for row in labeled])
         return Rows(encoded, self._targets(labeled), self.tokenizer.pad_id), notes

@@ -127,10 +127,10 @@ def _check(classifier: Classifier, rows: Sequence[Labeled], where: str) -> None:
 def _check_whole(classifier: Classifier, rows: Sequence[Labeled], seconds: Sequence[str] | None) -> None:
     """DataError: a row that would lose its end."""
     for row, read in zip(rows, classifier.rows([row.text for row in rows], seconds), strict=True):
-        if read.cut:
+        if read.num_truncated:
             raise DataError(
-                f"{row.place} has {read.cut + classifier.longest:,} pieces, this model reads {classifier.longest:,} "
-                "and was trained with data.too_long=stop; shorten it"
+                f"{row.place} has {read.num_truncated + classifier.longest:,} pieces, this model "
+                f"reads {classifier.longest:,} and was trained with data.too_long=stop; shorten it"
             )
 
 

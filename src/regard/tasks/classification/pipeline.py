@@ -12,7 +12,7 @@ from regard.errors import FolderError, InputError
 from regard.huggingface.folder import Pooling
 from regard.tasks.embedding.pipeline import Embedder
 from regard.tasks.reading import said_of
-from regard.tokenizers.wordpiece import Encoded, WordPieces
+from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
 
 SHORTEST = 3  # the symbols of a pair
 
@@ -38,7 +38,7 @@ class Classifier(Embedder):
         self,
         kind: str,
         model: nn.Module,
-        tokenizer: WordPieces,
+        tokenizer: WordPieceTokenizer,
         pooling: Pooling | None = None,
         *,
         pairs: bool | None = None,
@@ -82,10 +82,10 @@ class Classifier(Embedder):
     def logits(self, texts: Sequence[str], seconds: Sequence[str] | None = None, *, truncate: bool = True) -> Tensor:
         """What the model says of each: (N, C), of a score (N, 1)."""
         rows = self.rows(texts, seconds)
-        long = [number for number, row in enumerate(rows, 1) if row.cut]
+        long = [number for number, row in enumerate(rows, 1) if row.num_truncated]
         if long and not truncate:
             raise InputError(
-                f"text {long[0]} has {rows[long[0] - 1].cut + self.longest:,} pieces, this model reads "
+                f"text {long[0]} has {rows[long[0] - 1].num_truncated + self.longest:,} pieces, this model reads "
                 f"{self.longest:,}; shorten it, or let its end be cut"
             )
         self.cut += len(long)
@@ -93,7 +93,7 @@ class Classifier(Embedder):
             return torch.empty(0, max(1, len(self.labels)))
         return torch.stack(said_of(self.model, rows, self.model))
 
-    def rows(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Encoded]:
+    def rows(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Encoding]:
         """Texts or pairs as the model reads them; InputError for what it was not trained on."""
         if isinstance(texts, str) or isinstance(seconds, str):
             raise InputError("got one text, wanted a list of texts: run_all([text])")
@@ -104,7 +104,7 @@ class Classifier(Embedder):
                 "got single texts, but this model reads pairs; give a second text to each: "
                 "--second, or a tab between the two"
             )
-        return self.tokenizer.encode_all(texts, seconds, longest=self.longest)
+        return self.tokenizer.encode_batch(texts, seconds, max_length=self.longest)
 
     def _judged(self, text: str, second: str | None, logits: Tensor) -> Classification:
         if not self.labels:

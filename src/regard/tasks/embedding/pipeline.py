@@ -11,7 +11,7 @@ from regard.checkpoint import ModelFolder
 from regard.errors import FolderError, InputError
 from regard.huggingface.folder import Loaded, Pooling
 from regard.tasks.encoding import embed_rows
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ class Embedder:
     texts so far that were longer than the model reads and lost their ends.
     """
 
-    def __init__(self, kind: str, model: nn.Module, tokenizer: WordPieces, pooling: Pooling | None = None) -> None:
+    def __init__(
+        self, kind: str, model: nn.Module, tokenizer: WordPieceTokenizer, pooling: Pooling | None = None
+    ) -> None:
         self.kind = kind
         self.model: Any = model
         self.tokenizer = tokenizer
@@ -47,10 +49,12 @@ class Embedder:
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "Embedder":
-        tokenizer = WordPieces.kept(folder.folder)
+        tokenizer = WordPieceTokenizer.load_saved(folder.folder)
         vocab_size: int = folder.model.config.vocab_size  # type: ignore[union-attr, assignment]
-        if tokenizer.size > vocab_size:
-            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocab_size}: not a pair")
+        if tokenizer.vocab_size > vocab_size:
+            raise FolderError(
+                f"{folder.tokenizer} has {tokenizer.vocab_size} tokens, its model {vocab_size}: not a pair"
+            )
         return cls(folder.kind, folder.model, tokenizer)
 
     @classmethod
@@ -79,7 +83,7 @@ class Embedder:
         """The ids of the texts, each between its symbols."""
         check_several(texts)
         room = self.longest - 2
-        pieces = self.tokenizer.pieces_of_all(texts)
+        pieces = self.tokenizer.encode_ids_batch(texts)
         long = [number for number, each in enumerate(pieces) if len(each) > room]
         if long and not truncate:
             raise InputError(

@@ -38,12 +38,12 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
         context=config.context,
         apart=settings.apart,
         evaluated=settings.evaluated,
-        begun=tokenizer.leading is not None,
+        begun=tokenizer.prepended_bos_id is not None,
     )
     notes = [
         *corpus.notes,
         f"{len(data.training):,} tokens of {data.training.documents:,} documents to train on, "
-        f"{len(data.validation):,} held out; a vocabulary of {tokenizer.size:,}",
+        f"{len(data.validation):,} held out; a vocabulary of {tokenizer.vocab_size:,}",
     ]
     if settings.evaluated < len(data.validation):
         notes.append(
@@ -54,7 +54,7 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
         if settings.vectors is not None:
             raise ConfigError(f"data.vectors={settings.vectors} and --from {given.start} are two beginnings; give one")
         return Prepared(LanguageModeling(data), config, notes, from_weights(given.model.model.state_dict()))
-    fitted = config.fitted(vocab_size=tokenizer.size, special_ids=symbols_of(tokenizer))
+    fitted = config.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))
     return Prepared(LanguageModeling(data), fitted, notes, starting(settings.vectors, tokenizer))
 
 
@@ -79,12 +79,12 @@ def make_tokenizer(settings: TextDataConfig, corpus: TextCorpus, size: int) -> T
 
 
 def _tokenized(corpus: TextCorpus, part: str, tokenizer: TextTokenizer) -> TokenStream:
-    special_ids = {"begin": tokenizer.bos_id, "ends": tokenizer.ends}
+    special_ids = {"begin": tokenizer.bos_id, "ends": tokenizer.eos_ids}
     key = content_key(corpus.files, tokenizer.to_json().encode(), {"part": part, **special_ids, **corpus.settings})
     pieces = getattr(corpus, part)
 
     def build(folder: Path) -> TokenStream:
-        begin, end = tokenizer.leading, tokenizer.eos_id
-        return TokenStream.build(pieces(), tokenizer.encode_all, end, folder, size=tokenizer.size, bos_id=begin)
+        begin, end = tokenizer.prepended_bos_id, tokenizer.eos_id
+        return TokenStream.build(pieces(), tokenizer.encode_batch, end, folder, size=tokenizer.vocab_size, bos_id=begin)
 
     return cached(key, build, TokenStream.open)

@@ -109,10 +109,10 @@ class _Reader:
 
     def __init__(self, tokenizer: TextTokenizer, pieces: Iterator[Piece], apart: bool) -> None:
         self._tokenizer = tokenizer
-        self._leading = tokenizer.leading
+        self._leading = tokenizer.prepended_bos_id
         self._pieces = pieces
         self._apart = apart
-        self._lengths = torch.tensor([len(tokenizer.spellings.of(number)) for number in range(tokenizer.size)])
+        self._lengths = torch.tensor([len(tokenizer.token_bytes.of(number)) for number in range(tokenizer.vocab_size)])
         self._document, self._begins = 0, True
         self.bytes = self.spelled_bytes = 0
 

@@ -13,7 +13,7 @@ from regard.generation import Beam, Greedy, Hypothesis, Sample, Strategy, genera
 from regard.generation.decode import Limits
 from regard.huggingface.folder import Loaded
 from regard.metrics.agreement import agreement
-from regard.tokenizers.chat import render
+from regard.tokenizers.chat import apply_chat_template
 from regard.tokenizers.streaming import StreamDecoder
 from regard.tokenizers.text import TextTokenizer
 
@@ -78,10 +78,12 @@ class TextGenerator:
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "TextGenerator":
-        tokenizer = TextTokenizer.kept(folder.folder)
+        tokenizer = TextTokenizer.load_saved(folder.folder)
         vocab_size: int = folder.model.config.vocab_size  # type: ignore[union-attr, assignment]
-        if tokenizer.size > vocab_size:
-            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocab_size}: not a pair")
+        if tokenizer.vocab_size > vocab_size:
+            raise FolderError(
+                f"{folder.tokenizer} has {tokenizer.vocab_size} tokens, its model {vocab_size}: not a pair"
+            )
         return cls(folder.kind, folder.model, tokenizer)
 
     @classmethod
@@ -139,18 +141,20 @@ class TextGenerator:
         self, messages: Sequence[Mapping[str, str]], strategy: Strategy | None = None, **options: Any
     ) -> Generation:
         """The answer to a conversation: messages with a "role" (system, user, assistant) and their "content"."""
-        if self.tokenizer.template is None:
+        if self.tokenizer.chat_template is None:
             raise InputError(
                 "this model has no chat template: it continues texts, it does not answer; leave out --chat"
             )
-        names = [None if n is None else self.tokenizer.token(n) for n in (self.tokenizer.bos_id, self.tokenizer.eos_id)]
-        prompt = render(self.tokenizer.template, messages, begin=names[0] or "", end=names[1] or "")
+        names = [
+            None if n is None else self.tokenizer.id_to_token(n) for n in (self.tokenizer.bos_id, self.tokenizer.eos_id)
+        ]
+        prompt = apply_chat_template(self.tokenizer.chat_template, messages, bos_token=names[0], eos_token=names[1])
         return self.run(prompt, strategy, specials=True, **options)
 
     def encode(self, prompt: str, *, truncate: bool = False, specials: bool = False) -> list[int]:
         """The ids of a prompt: the begin symbol first where the model wants it; else for an empty one the end."""
-        ids = self.tokenizer.encode(prompt, specials=specials)
-        first = self.tokenizer.leading
+        ids = self.tokenizer.encode(prompt, parse_special_tokens=specials)
+        first = self.tokenizer.prepended_bos_id
         if first is None and not ids:  # as if another text had ended here
             first = self.tokenizer.eos_id
         if first is not None and ids[:1] != [first]:  # a chat template may have put it there already
@@ -178,7 +182,7 @@ class TextGenerator:
             logits = self.model.logits(hidden).log_softmax(-1)  # of the text alone: a long prompt's would be large
         gains = logits.gather(1, ids[0, -seen:, None].to(self._device))[:, 0].tolist()
         unseen = [float("nan")] * (len(tokens) - seen)  # its context is gone
-        names = self.tokenizer.pieces(tokens)
+        names = self.tokenizer.token_labels(tokens)
         return [Token(name, gain) for name, gain in zip(names, [*unseen, *gains], strict=True)]
 
     # ------------------------------------------------ inside
@@ -189,7 +193,7 @@ class TextGenerator:
 
     def _last(self, ids: list[int], room: int) -> list[int]:
         """The last ids, `room` of them; a model that wants a begin symbol keeps it first, as it was trained."""
-        first = self.tokenizer.leading
+        first = self.tokenizer.prepended_bos_id
         if first is None or len(ids) <= room or room == 1:
             return ids[-room:]
         return [first, *ids[1 - room :]]
@@ -224,8 +228,8 @@ class TextGenerator:
         limits = Limits(
             [min(room, self.context - len(prompt) + 1) for room, prompt in zip(rooms, prompts, strict=True)],
             numbers=numbers,
-            ends=self.tokenizer.ends,
-            vocab_size=self.tokenizer.size,
+            ends=self.tokenizer.eos_ids,
+            vocab_size=self.tokenizer.vocab_size,
             prompts=prompts,
             watch=lambda row, draw, written: sees[row](draw, written),
         )

@@ -28,7 +28,7 @@ FOLD = 5  # one in so many of the sentences it learns from chooses the layer
 class Pieces(Protocol):
     """What is asked of a tokenizer here."""
 
-    def encode_words(self, words: Sequence[str], *, longest: int | None = None) -> Any: ...
+    def encode_words(self, words: Sequence[str], *, max_length: int | None = None) -> Any: ...
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from regard.tasks.masked_lm.dataset import MaskedText, tokenized
 from regard.tasks.masked_lm.task import MaskedLanguage, MaskedLanguageConfig
 from regard.tasks.recipe import Given, Prepared, Run
 from regard.tasks.warm_start import from_weights, starting
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 EXAMPLE = "the animal did not cross the street because it was too [MASK] ."
 OWN_EXAMPLE = "a sentence of yours with a [MASK] in it"
@@ -29,7 +29,7 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     _check_settings(settings, given)
     corpus = open_corpus(given.paths, settings)
     tokenizer = kept_or_made(
-        WordPieces,
+        WordPieceTokenizer,
         tokenizer_file,
         lambda: given.model.tokenizer if given.start else make_tokenizer(settings, corpus, config.vocab_size),
     )
@@ -46,11 +46,11 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     notes = [
         *corpus.notes,
         f"{len(data.training.ids):,} pieces of {len(data.training):,} documents to train on, "
-        f"{len(data.validation.ids):,} held out; a vocabulary of {tokenizer.size:,}",
+        f"{len(data.validation.ids):,} held out; a vocabulary of {tokenizer.vocab_size:,}",
     ]
     if given.start:
         return Prepared(MaskedLanguage(data), config, notes, from_weights(given.model.model.state_dict()))
-    fitted = config.fitted(vocab_size=tokenizer.size, special_ids=symbols_of(tokenizer))
+    fitted = config.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))
     return Prepared(MaskedLanguage(data), fitted, notes, starting(settings.vectors, tokenizer))
 
 
@@ -93,9 +93,11 @@ def begun(given: Given) -> BertForPreTrainingConfig | BertForMaskedLMConfig:
     return config
 
 
-def make_tokenizer(settings: MaskedDataConfig, corpus: Corpus, size: int) -> WordPieces:
+def make_tokenizer(settings: MaskedDataConfig, corpus: Corpus, size: int) -> WordPieceTokenizer:
     """What `data.tokenizer` asks for: pieces made of the text, or some that are there already."""
     if settings.tokenizer == "word-pieces":
-        return WordPieces.train(corpus.sample(), size, cased=settings.cased)
+        return WordPieceTokenizer.train(corpus.sample(), size, cased=settings.cased)
     path = find(settings.tokenizer, tokenizer_only=True)
-    return WordPieces.from_folder(path) if path.is_dir() else WordPieces.load(path, cased=settings.cased)
+    return (
+        WordPieceTokenizer.from_folder(path) if path.is_dir() else WordPieceTokenizer.load(path, cased=settings.cased)
+    )

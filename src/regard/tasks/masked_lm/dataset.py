@@ -49,9 +49,9 @@ class MaskedBatch:
 class Pieces(Protocol):
     """What is asked of a tokenizer here."""
 
-    size: int
+    vocab_size: int
 
-    def pieces_of_all(self, texts: Sequence[str]) -> list[list[int]]: ...
+    def encode_ids_batch(self, texts: Sequence[str]) -> list[list[int]]: ...
 
     def to_json(self) -> str: ...
 
@@ -77,7 +77,7 @@ def tokenized(corpus: Corpus, part: Literal["training", "validation"], tokenizer
     pieces = corpus.training if part == "training" else corpus.validation
 
     def build(folder: Path) -> TokenizedDocuments:
-        return TokenizedDocuments.build(pieces(), tokenizer.pieces_of_all, folder, size=tokenizer.size)
+        return TokenizedDocuments.build(pieces(), tokenizer.encode_ids_batch, folder, size=tokenizer.vocab_size)
 
     return cached(key, build, TokenizedDocuments.open)
 

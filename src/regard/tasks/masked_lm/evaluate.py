@@ -66,7 +66,7 @@ def _tokenized(
 ) -> TokenizedDocuments:
     pieces = read_documents(paths, field=config.field, on_error=config.on_error, report=bad, blank_lines=True)
     return TokenizedDocuments.build(
-        pieces, filler.tokenizer.pieces_of_all, room / "documents", size=filler.tokenizer.size
+        pieces, filler.tokenizer.encode_ids_batch, room / "documents", size=filler.tokenizer.vocab_size
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from regard.errors import InputError
 from regard.tasks.embedding.pipeline import Embedder, check_several
 from regard.tasks.reading import said_of
-from regard.tokenizers.wordpiece import Encoded
+from regard.tokenizers.wordpiece import Encoding
 
 GUESSES = 5
 
@@ -47,18 +47,18 @@ class FillMask(Embedder):
         mask = self.tokenizer.mask_id
         if mask is None:
             raise InputError("this model's vocabulary has no symbol for a hidden word")
-        name = self.tokenizer.token(mask) or ""
+        name = self.tokenizer.id_to_token(mask) or ""
         rows = [self._read(text, second, number, name) for number, text in enumerate(texts, 1)]
         with torch.inference_mode():
             logits = said_of(self.model, rows, lambda ids, segment_ids: self.model.read(ids, segment_ids).hidden)
             found = []
             for text, row, hidden in zip(texts, rows, logits, strict=True):
                 places = [place for place, piece in enumerate(row.ids) if piece == mask]
-                likely = self.model.word_logits(hidden[places])[:, : self.tokenizer.size].float()
+                likely = self.model.word_logits(hidden[places])[:, : self.tokenizer.vocab_size].float()
                 likely[:, list(self.tokenizer.special_ids)] = -torch.inf
-                top = likely.softmax(-1).topk(min(count, self.tokenizer.size - len(self.tokenizer.special_ids)))
+                top = likely.softmax(-1).topk(min(count, self.tokenizer.vocab_size - len(self.tokenizer.special_ids)))
                 guesses = [
-                    [Guess(self.tokenizer.token(piece) or "", value) for piece, value in zip(*one, strict=True)]
+                    [Guess(self.tokenizer.id_to_token(piece) or "", value) for piece, value in zip(*one, strict=True)]
                     for one in zip(top.indices.tolist(), top.values.tolist(), strict=True)
                 ]
                 first = _filled(text, name, guesses)
@@ -70,20 +70,20 @@ class FillMask(Embedder):
         """The probability that the second text comes behind the first; a mask in them is a hidden word."""
         if not hasattr(self.model, "next_logits"):
             raise InputError(f"this model, a {self.kind}, was not trained to judge what follows")
-        row = self.tokenizer.encode(first, second, longest=self.longest, open=True)
-        self.cut += bool(row.cut)
+        row = self.tokenizer.encode(first, second, max_length=self.longest, parse_special_tokens=True)
+        self.cut += bool(row.num_truncated)
         with torch.inference_mode():
             read = self.model.read(torch.tensor([row.ids]), torch.tensor([row.segment_ids]))
             return float(self.model.next_logits(read.whole).softmax(-1)[0, 0])
 
-    def _read(self, text: str, second: str | None, number: int, name: str) -> Encoded:
-        row = self.tokenizer.encode(text, second, longest=self.longest, open=True)
+    def _read(self, text: str, second: str | None, number: int, name: str) -> Encoding:
+        row = self.tokenizer.encode(text, second, max_length=self.longest, parse_special_tokens=True)
         masked = text.count(name) + (second or "").count(name)
         if not masked:
             raise InputError(f"text {number} hides no word: {text[:60]!r}; write {name} where one is to be filled in")
         if row.ids.count(self.tokenizer.mask_id or 0) != masked:
             raise InputError(f"text {number} has more than {self.longest} pieces, and a {name} beyond; shorten it")
-        self.cut += row.cut > 0
+        self.cut += row.num_truncated > 0
         return row
 
 

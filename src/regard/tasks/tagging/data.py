@@ -11,8 +11,7 @@ from regard.tasks.fine_tuning import fitted, start_of, words_of
 from regard.tasks.recipe import Given, Prepared, Run
 from regard.tasks.tagging.corpus import TaggedDataConfig, read_tagged_corpus
 from regard.tasks.tagging.task import Tagging
-from regard.tokenizers.word_rows import first_pieces, rows_of_words
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer, encode_in_rows, first_token_positions
 
 
 def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
@@ -35,16 +34,16 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
 
 
 def rows_of(
-    sentences: Sequence[Tagged], labels: Sequence[str], tokenizer: WordPieces, longest: int
+    sentences: Sequence[Tagged], labels: Sequence[str], tokenizer: WordPieceTokenizer, longest: int
 ) -> tuple[Rows, list[int]]:
     """A row a sentence, of a long one several; each word's label is wanted of its first piece. Beside them, of which
     sentence each row is."""
     numbers = {label: number for number, label in enumerate(labels)}
     encoded, targets, owners = [], [], []
     for number, sentence in enumerate(sentences):
-        for start, row in rows_of_words(tokenizer, sentence.words, longest):
+        for start, row in encode_in_rows(tokenizer, sentence.words, longest):
             wanted = [IGNORED] * len(row.ids)
-            for word, place in first_pieces(row).items():
+            for word, place in first_token_positions(row).items():
                 wanted[place] = numbers[(sentence.labels or ())[start + word]]
             if any(one != IGNORED for one in wanted):  # of a lone accent nothing is left
                 encoded.append(row)

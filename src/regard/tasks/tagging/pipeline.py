@@ -10,7 +10,7 @@ from regard.metrics.tagging import entities, marks_entities
 from regard.tasks.embedding.pipeline import Embedder
 from regard.tasks.reading import said_of
 from regard.tokenizers.treebank import word_spans
-from regard.tokenizers.word_rows import first_pieces, rows_of_words
+from regard.tokenizers.wordpiece import encode_in_rows, first_token_positions
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Tagger(Embedder):
             (number, start, row)
             for number, words in enumerate(sentences)
             if words
-            for start, row in rows_of_words(self.tokenizer, words, self.longest)
+            for start, row in encode_in_rows(self.tokenizer, words, self.longest)
         ]
         outside = self.labels.index("O") if "O" in self.labels else 0
         found = [[Word(word, self.labels[outside], 0.0) for word in words] for words in sentences]
@@ -69,7 +69,7 @@ class Tagger(Embedder):
         for (number, start, row), logits in zip(rows, said, strict=True):
             likely = logits.float().softmax(-1)
             best = torch.max(likely, dim=-1)
-            for word, place in first_pieces(row).items():
+            for word, place in first_token_positions(row).items():
                 label, probability = self.labels[int(best.indices[place])], best.values[place].item()
                 found[number][start + word] = Word(sentences[number][start + word], label, probability)
         return found

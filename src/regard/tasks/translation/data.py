@@ -18,7 +18,7 @@ from regard.tasks.recipe import Given, Prepared, Run
 from regard.tasks.translation.dataset import ParallelText
 from regard.tasks.translation.task import Translation
 from regard.tasks.warm_start import starting
-from regard.tokenizers.bpe import Tokenizer
+from regard.tokenizers.bpe import BPETokenizer
 
 EXAMPLE = "we are eating bread"
 OWN_EXAMPLE = "a sentence of yours"
@@ -34,10 +34,10 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     corpus = FileCorpus(given.paths, settings) if given.paths else WorldCorpus(settings)
     vocab_size: int = run.model.vocab_size  # type: ignore[attr-defined]
     if tokenizer_file.exists():
-        tokenizer = Tokenizer.load(tokenizer_file)
+        tokenizer = BPETokenizer.load(tokenizer_file)
     else:
         texts = (side for pair in corpus.sample() for side in pair)
-        tokenizer = Tokenizer.train(texts, vocab_size, settings.whole_words)
+        tokenizer = BPETokenizer.train(texts, vocab_size, settings.whole_words)
         tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
         write_file(tokenizer_file, tokenizer.to_json().encode())
     data = ParallelText(
@@ -53,10 +53,10 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
             "give more pairs (a hundred at least), or a larger data.validation"
         )
     notes = [*corpus.notes, f"{len(data.training):,} pairs to train on, {len(data.validation):,} held out"]
-    if tokenizer.size < vocab_size:
-        notes.append(f"the text has words for a vocabulary of {tokenizer.size:,}, not {vocab_size:,}")
+    if tokenizer.vocab_size < vocab_size:
+        notes.append(f"the text has words for a vocabulary of {tokenizer.vocab_size:,}, not {vocab_size:,}")
     special_ids = SpecialIds(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
-    model = run.model.fitted(vocab_size=tokenizer.size, special_ids=special_ids, longest=_longest(data))  # type: ignore[attr-defined]
+    model = run.model.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids, longest=_longest(data))  # type: ignore[attr-defined]
     task = Translation(tokenizer, run.task, data)  # type: ignore[arg-type]
     return Prepared(task, model, notes, starting(settings.vectors, tokenizer))
 
@@ -70,12 +70,12 @@ def _longest(data: ParallelText) -> int:
     )
 
 
-def _tokenized(corpus: "Corpus", part: str, tokenizer: Tokenizer) -> TokenizedPairs:
+def _tokenized(corpus: "Corpus", part: str, tokenizer: BPETokenizer) -> TokenizedPairs:
     key = content_key(corpus.files, tokenizer.to_json().encode(), {"part": part, **corpus.settings})
     pairs = getattr(corpus, part)
 
     def build(folder: Path) -> TokenizedPairs:
-        return TokenizedPairs.build(pairs(), tokenizer.encode_all, folder, size=tokenizer.size)
+        return TokenizedPairs.build(pairs(), tokenizer.encode_batch, folder, size=tokenizer.vocab_size)
 
     return cached(key, build, TokenizedPairs.open)
 

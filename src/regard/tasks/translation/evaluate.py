@@ -155,7 +155,7 @@ def score(
                 length = len(item.source.split())
                 buckets[next(most for most in buckets if length <= most)].add(answer.text, item.target)
             right_alone += _right(translator, [answer.text for answer in answers], several)
-            written += sum(map(len, translator.tokenizer.target.encode_all([answer.text for answer in answers])))
+            written += sum(map(len, translator.tokenizer.target.encode_batch([answer.text for answer in answers])))
             for found in _teacher_forced(translator, several):
                 surprise, right, tokens = surprise + found.surprise, right + found.right, tokens + found.tokens
             if aligning or (looks and several[0].sure is not None):
@@ -205,7 +205,7 @@ def _by_length(buckets: dict[float, Tally]) -> list[dict[str, Any]]:
 def _right(translator: Translator, texts: Sequence[str], items: Sequence[Item]) -> int:
     """How many tokens of the true targets, the end counted, stand at their place in what the model wrote."""
     names = translator.tokenizer.target
-    pairs = zip(names.encode_all(texts), names.encode_all([item.target for item in items]), strict=True)
+    pairs = zip(names.encode_batch(texts), names.encode_batch([item.target for item in items]), strict=True)
     return sum(
         sum(a == b for a, b in zip([*one, names.eos_id], [*other, names.eos_id], strict=False)) for one, other in pairs
     )
@@ -223,8 +223,8 @@ class Forced:
 @torch.inference_mode()
 def _teacher_forced(translator: Translator, items: Sequence[Item]) -> Iterator[Forced]:
     names = translator.tokenizer
-    sources = names.encode_all([item.source for item in items])
-    targets = names.target.encode_all([item.target for item in items])
+    sources = names.encode_batch([item.source for item in items])
+    targets = names.target.encode_batch([item.target for item in items])
     order = sorted(range(len(items)), key=lambda number: len(targets[number]))
     vocab_size = translator.model.config.output_vocab_size
     while order:
@@ -259,4 +259,4 @@ def _links(translator: Translator, item: Item) -> frozenset[Link]:
 def _spaces(names: Any, ids: list[int]) -> list[int | None]:
     """For each word of an Alignment the number of the word between spaces that it stands in."""
     spaces = words_by_spaces(names.decode(ids))
-    return [spaces[number] for number in owned(names.words(ids))]
+    return [spaces[number] for number in owned(names.word_ids(ids))]

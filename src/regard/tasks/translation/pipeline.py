@@ -16,7 +16,8 @@ from regard.huggingface.folder import Loaded
 from regard.inspection.alignment import look_of
 from regard.metrics.alignment import Link, by_words, links, owned
 from regard.tasks.translation.task import Translation
-from regard.tokenizers.bpe import Tokenizer, split_words
+from regard.tokenizers.bpe import BPETokenizer
+from regard.tokenizers.words import split_words
 
 BATCH = 64  # sentences decoded side by side
 
@@ -96,10 +97,12 @@ class Translator:
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "Translator":
-        tokenizer = Tokenizer.load(folder.tokenizer)
+        tokenizer = BPETokenizer.load(folder.tokenizer)
         vocab_size: int = folder.model.config.vocab_size  # type: ignore[union-attr, assignment]
-        if tokenizer.size > vocab_size:
-            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {vocab_size}: not a pair")
+        if tokenizer.vocab_size > vocab_size:
+            raise FolderError(
+                f"{folder.tokenizer} has {tokenizer.vocab_size} tokens, its model {vocab_size}: not a pair"
+            )
         return cls(folder.kind, folder.model, tokenizer)
 
     @classmethod
@@ -161,9 +164,9 @@ class Translator:
         names, target_names = self.tokenizer, self.tokenizer.target
         return Alignment(
             weights=weights,
-            source=names.pieces(source),
-            target=target_names.pieces(target),
-            words=by_words(weights, names.words(source), target_names.words(target)),
+            source=names.token_labels(source),
+            target=target_names.token_labels(target),
+            words=by_words(weights, names.word_ids(source), target_names.word_ids(target)),
             source_words=_words(names, source),
             target_words=_words(target_names, target),
         )
@@ -171,4 +174,4 @@ class Translator:
 
 def _words(names: Any, ids: list[int]) -> list[str]:
     words = split_words(names.decode(ids))
-    return [words[number] for number in owned(names.words(ids))]
+    return [words[number] for number in owned(names.word_ids(ids))]

@@ -31,7 +31,7 @@ class TargetTokenizer(Protocol):
     @property
     def target(self) -> "TargetTokenizer": ...
 
-    def encode_all(self, texts: Sequence[str]) -> list[list[int]]: ...
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]: ...
 
     def decode(self, ids: Sequence[int]) -> str: ...
 
@@ -105,7 +105,7 @@ class Translation:
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Texts as one padded source (B, S), each closed by the end symbol."""
-        rows = [[*ids, self.tokenizer.eos_id] for ids in self.tokenizer.encode_all(list(texts))]
+        rows = [[*ids, self.tokenizer.eos_id] for ids in self.tokenizer.encode_batch(list(texts))]
         for text, row in zip(texts, rows, strict=True):
             if len(row) == 1:
                 raise InputError(f"{text!r} has no words; wanted a sentence to translate")

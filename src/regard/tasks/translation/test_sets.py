@@ -14,7 +14,7 @@ from regard.errors import ConfigError, DataError
 from regard.metrics.alignment import Link, parse_pharaoh
 from regard.synthetic.translation.passages import passages
 from regard.tasks.run_settings import Reading, RunSettings, held_out_of, settings_of, told
-from regard.tokenizers.bpe import by_spaces, split_words
+from regard.tokenizers.words import split_words, whitespace_word_ids
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def words_by_spaces(text: str) -> list[int | None]:
 
     A full stop at "house." is no word of its own there: its links would pass for the house's.
     """
-    places, words = by_spaces(text), split_words(text)
+    places, words = whitespace_word_ids(text), split_words(text)
     lettered = {place for place, word in zip(places, words, strict=True) if _has_letters(word)}
     return [
         None if place in lettered and not _has_letters(word) else place

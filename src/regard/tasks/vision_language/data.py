@@ -21,7 +21,7 @@ from regard.tasks.recipe import Given, Prepared, Run
 from regard.tasks.vision_language.fine_tuning import fitted, start_of
 from regard.tasks.vision_language.pairs import ImageTextData, PairingConfig, PicturesWithTexts
 from regard.tasks.vision_language.pretraining import ImageText
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 
 class PictureDataConfig(Config):
@@ -55,7 +55,7 @@ def prepare_pictures(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     data = ImageTextData(parts[0], parts[1], PieceTable.of(tokenizer), pairing, config.context)
     notes = [
         *bad.summary(),
-        f"{len(training):,} pictures to learn from, {len(validation):,} held out; {tokenizer.size:,} pieces",
+        f"{len(training):,} pictures to learn from, {len(validation):,} held out; {tokenizer.vocab_size:,} pieces",
     ]
     return Prepared(ImageText(data), config, notes, start_of(given, config) if given.start else None)
 
@@ -89,7 +89,7 @@ class _Seen:
         return self.regions[self.numbers[one.name]]
 
 
-def _with_texts(captioned: Sequence[Captioned], seen: _Seen, tokenizer: WordPieces) -> PicturesWithTexts:
-    every = iter(tokenizer.pieces_of_all([text for one in captioned for text in one.captions]))
+def _with_texts(captioned: Sequence[Captioned], seen: _Seen, tokenizer: WordPieceTokenizer) -> PicturesWithTexts:
+    every = iter(tokenizer.encode_ids_batch([text for one in captioned for text in one.captions]))
     texts = [[next(every) for _ in one.captions] for one in captioned]
     return PicturesWithTexts(Regions(map(seen, captioned)), texts)

@@ -99,14 +99,14 @@ def _looks(runner: VisionLanguagePipeline, scene: Scene, said: Caption) -> list[
     picture; and chance."""
     seeing = runner.model.config.seeing
     picture = scene_regions(scene, seeing)
-    row = runner.tokenizer.encode_words(list(said.words), longest=runner.model.config.context)
+    row = runner.tokenizer.encode_words(list(said.words), max_length=runner.model.config.context)
     shown = side_by_side([picture])
     with watch(runner.model, "*text_co_attention.attention.weights") as seen:
         runner.model.read(torch.tensor([row.ids]), torch.tensor([row.segment_ids]), shown.features, shown.boxes)
     weights = torch.stack([one[0] for (one,) in seen.values()])  # (meetings, H, T, R)
     shows = torch.from_numpy(_showing(scene, picture.boxes, bool(seeing.cells)))  # (things, R)
     found = []
-    for place, word in enumerate(row.words):
+    for place, word in enumerate(row.word_ids):
         thing = None if word is None else said.regions[word]
         if thing is not None and shows[thing].any():
             look = weights[:, :, place]

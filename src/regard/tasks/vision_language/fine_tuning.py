@@ -11,7 +11,7 @@ from regard.models.special_ids import EncoderIds
 from regard.models.vilbert import SeeingConfig, StreamConfig, ViLBERTConfig
 from regard.tasks.recipe import Given
 from regard.tasks.warm_start import start_weights
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 Head = TypeVar("Head", bound=ViLBERTConfig)
 SMALL: dict[str, Any] = {
@@ -42,11 +42,11 @@ def with_head(head: type[Head], config: ViLBERTConfig) -> Head:
     return head(**{name: getattr(config, name) for name in ViLBERTConfig.model_fields})
 
 
-def fitted(config: Head, given: Given, tokenizer: WordPieces) -> Head:
+def fitted(config: Head, given: Given, tokenizer: WordPieceTokenizer) -> Head:
     """The config for these words, where they are new."""
     if given.start:
         return config
-    return config.fitted(vocab_size=tokenizer.size, special_ids=symbols_of(tokenizer))
+    return config.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))
 
 
 def start_of(given: Given, config: ViLBERTConfig) -> Callable[[nn.Module], str]:

@@ -19,7 +19,7 @@ from regard.errors import FolderError, InputError
 from regard.images.decoding import read_picture
 from regard.models.vilbert import ViLBERTConfig
 from regard.tasks.encoding import side_by_side as padded
-from regard.tokenizers.wordpiece import Encoded, WordPieces
+from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
 
 Picture = Path | str | bytes | np.ndarray | PictureRegions
 Boxes = Sequence[Sequence[float]]
@@ -68,7 +68,7 @@ class Pointed:
 class VisionLanguagePipeline:
     """What all of them share: `.model` is the nn.Module, `.tokenizer` its words; `cut` counts texts too long for it."""
 
-    def __init__(self, kind: str, model: nn.Module, tokenizer: WordPieces) -> None:
+    def __init__(self, kind: str, model: nn.Module, tokenizer: WordPieceTokenizer) -> None:
         self.kind = kind
         self.model: Any = model
         self.tokenizer = tokenizer
@@ -76,12 +76,14 @@ class VisionLanguagePipeline:
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "VisionLanguagePipeline":
-        tokenizer = WordPieces.kept(folder.folder)
+        tokenizer = WordPieceTokenizer.load_saved(folder.folder)
         config = folder.model.config
         if not isinstance(config, ViLBERTConfig):
             raise FolderError(f"{folder.folder}: a {folder.kind} does not read beside pictures; wanted a ViLBERT")
-        if tokenizer.size > config.vocab_size:
-            raise FolderError(f"{folder.tokenizer} has {tokenizer.size} tokens, its model {config.vocab_size}: no pair")
+        if tokenizer.vocab_size > config.vocab_size:
+            raise FolderError(
+                f"{folder.tokenizer} has {tokenizer.vocab_size} tokens, its model {config.vocab_size}: no pair"
+            )
         return cls(folder.kind, folder.model, tokenizer)
 
     def see(self, picture: Picture, boxes: Boxes | None = None) -> PictureRegions:
@@ -107,16 +109,16 @@ class VisionLanguagePipeline:
             raise InputError(f"the boxes are {picture.boxes.shape}, wanted {(len(picture.features), 5)}")
         return picture
 
-    def encode(self, texts: Sequence[str], *, truncate: bool = True) -> list[Encoded]:
+    def encode(self, texts: Sequence[str], *, truncate: bool = True) -> list[Encoding]:
         """The texts between their symbols; one that is too long loses its end, or without `truncate` is an error."""
         if isinstance(texts, str):
             raise InputError("got one text, wanted a list of texts")
         longest = int(self.model.config.context)
-        rows = self.tokenizer.encode_all(texts, longest=longest)
-        long = [number for number, row in enumerate(rows, 1) if row.cut]
+        rows = self.tokenizer.encode_batch(texts, max_length=longest)
+        long = [number for number, row in enumerate(rows, 1) if row.num_truncated]
         if long and not truncate:
             raise InputError(
-                f"text {long[0]} has {rows[long[0] - 1].cut + longest:,} pieces, this model reads {longest:,}"
+                f"text {long[0]} has {rows[long[0] - 1].num_truncated + longest:,} pieces, this model reads {longest:,}"
             )
         self.cut += len(long)
         return rows
@@ -124,7 +126,7 @@ class VisionLanguagePipeline:
     @torch.inference_mode()
     def said(
         self,
-        rows: Sequence[Encoded],
+        rows: Sequence[Encoding],
         pictures: Sequence[PictureRegions],
         say: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] | None = None,
     ) -> list[Tensor]:

@@ -18,7 +18,7 @@ from regard.tasks.vision_language.fine_tuning import fitted, start_of
 from regard.tasks.vision_language.questions import PictureQuestions
 from regard.tasks.vision_language.rows import PictureRows
 from regard.tasks.vision_language.scene_data import QuestionDataConfig
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 
 def prepare_folder(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
@@ -53,14 +53,16 @@ def _check(given: Given, settings: QuestionDataConfig, config: ViLBERTForQuestio
         )
 
 
-def asked_rows(asked: Sequence[Asked], config: ViLBERTForQuestionAnsweringConfig, tokenizer: WordPieces) -> PictureRows:
+def asked_rows(
+    asked: Sequence[Asked], config: ViLBERTForQuestionAnsweringConfig, tokenizer: WordPieceTokenizer
+) -> PictureRows:
     """The questions as rows, each picture read once."""
     assert config.seeing.patch is not None
     numbers = {path: number for number, path in enumerate(dict.fromkeys(one.picture for one in asked))}
     pictures = (np.asarray(read_picture(path)) for path in numbers)
     answers = {answer: number for number, answer in enumerate(config.labels)}
     return PictureRows(
-        tokenizer.encode_all([one.text for one in asked], longest=config.context),
+        tokenizer.encode_batch([one.text for one in asked], max_length=config.context),
         np.array([answers[one.answer] for one in asked], np.int64),
         tokenizer.pad_id,
         pictures=[numbers[one.picture] for one in asked],

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.data.batches import MARK, bucketed
 from regard.data.regions import Regions
-from regard.data.rows import Encoded, RowBatch, Rows
+from regard.data.rows import Encoding, RowBatch, Rows
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class PictureRows(Rows):
 
     def __init__(
         self,
-        encoded: Iterable[Encoded],
+        encoded: Iterable[Encoding],
         targets: np.ndarray,
         padding: int,
         *,

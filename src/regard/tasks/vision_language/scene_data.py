@@ -33,7 +33,7 @@ from regard.tasks.vision_language.questions import PictureQuestions, Pointing
 from regard.tasks.vision_language.rows import PictureRows
 from regard.tasks.vision_language.scene_questions import TRUTHS, Asking, asked_of, scenes_of, spoken
 from regard.tasks.vision_language.scene_regions import KINDS, regions_of_scenes
-from regard.tokenizers.wordpiece import WordPieces
+from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 SAMPLE = 1000  # scenes that a tokenizer is made of: their words are few and soon all seen
 
@@ -71,7 +71,9 @@ def prepare_pairs(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
     classes = 0 if config.seeing.cells else len(KINDS)
     config = config.model_copy(update={"seeing": config.seeing.model_copy(update={"classes": classes})})
     data = _paired(settings, pairing, config, tokenizer)
-    notes = [f"{settings.scenes:,} scenes to learn from, {settings.validation:,} held out; {tokenizer.size:,} pieces"]
+    notes = [
+        f"{settings.scenes:,} scenes to learn from, {settings.validation:,} held out; {tokenizer.vocab_size:,} pieces"
+    ]
     return Prepared(ImageText(data), config, notes, start_of(given, config) if given.start else None)
 
 
@@ -120,13 +122,13 @@ def sample() -> Iterator[str]:
 
 
 def asked_rows(
-    scenes: Sequence[Scene], settings: QuestionDataConfig, config: ViLBERTConfig, tokenizer: WordPieces
+    scenes: Sequence[Scene], settings: QuestionDataConfig, config: ViLBERTConfig, tokenizer: WordPieceTokenizer
 ) -> PictureRows:
     """All that is asked of these scenes as rows."""
     assert settings.ask != "captions", "these are pairs, and no rows"
     wanted, each = settings.ask, settings.each
     every = [(picture, ask) for picture, scene in enumerate(scenes) for ask in asked_of(scene, wanted, each)]
-    encoded = tokenizer.encode_all([ask.text for _, ask in every], longest=config.context)
+    encoded = tokenizer.encode_batch([ask.text for _, ask in every], max_length=config.context)
     return PictureRows(
         encoded,
         np.array([ask.target for _, ask in every], np.int64),
@@ -138,7 +140,7 @@ def asked_rows(
 
 
 def _paired(
-    settings: SceneDataConfig, pairing: PairingConfig, config: ViLBERTConfig, tokenizer: WordPieces
+    settings: SceneDataConfig, pairing: PairingConfig, config: ViLBERTConfig, tokenizer: WordPieceTokenizer
 ) -> ImageTextData:
     training = _pictures(scenes_of("training", settings.scenes), settings, config, tokenizer)
     validation = _pictures(scenes_of("validation", settings.validation), settings, config, tokenizer)
@@ -146,7 +148,7 @@ def _paired(
 
 
 def _pictures(
-    scenes: Sequence[Scene], settings: SceneDataConfig, config: ViLBERTConfig, tokenizer: WordPieces
+    scenes: Sequence[Scene], settings: SceneDataConfig, config: ViLBERTConfig, tokenizer: WordPieceTokenizer
 ) -> PicturesWithTexts:
     regions: Regions = regions_of_scenes(scenes, config.seeing)
     true = _pieces(scenes, partial(_true, settings=settings), tokenizer)
@@ -166,8 +168,10 @@ def _near(scene: Scene, settings: SceneDataConfig) -> list[str]:
     return [spoken(false_caption(scene, index)) for index in range(settings.near)] + stated
 
 
-def _pieces(scenes: Sequence[Scene], say: Callable[[Scene], list[str]], tokenizer: WordPieces) -> list[list[list[int]]]:
+def _pieces(
+    scenes: Sequence[Scene], say: Callable[[Scene], list[str]], tokenizer: WordPieceTokenizer
+) -> list[list[list[int]]]:
     """The pieces of all texts of each scene."""
     said = [say(scene) for scene in scenes]
-    every = iter(tokenizer.pieces_of_all([text for texts in said for text in texts]))
+    every = iter(tokenizer.encode_ids_batch([text for texts in said for text in texts]))
     return [[next(every) for _ in texts] for texts in said]
