@@ -104,7 +104,7 @@ def _questions(tokenizer: Pieces, stories: Iterable[Story]) -> Iterator[_Questio
     for story in stories:
         for one in story.references:
             row = tokenizer.encode_words(story.sentences[one.sentence].split())
-            places = [row.words.index(word) for word in (one.it, *one.candidates)]
+            places = [row.word_ids.index(word) for word in (one.it, *one.candidates)]
             yield _Question(row.ids, places, one.answer)
 
 
