@@ -276,7 +276,7 @@ def files(model: nn.Module, tokenizer: Any, pooling: Pooling | None = None) -> d
     return {
         CONFIG: encode_json(to_theirs(kind, facts)),
         WEIGHTS: encode_tensors(tensors, {"format": "pt"}),
-        **tokenizer.to_files(longest=facts.context),
+        **tokenizer.to_files(max_length=facts.context),
         **({} if pooling is None else pooling_files(pooling, facts.width)),
     }
 
