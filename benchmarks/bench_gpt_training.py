@@ -26,7 +26,7 @@ from regard import runtime
 from regard.models.gpt import GPT, GPTConfig
 from regard.tasks.language_modeling.dataset import TextBatch
 from regard.tasks.language_modeling.task import LanguageModeling
-from regard.training.formulas import training_flops
+from regard.training.flops import training_flops
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
 from regard.training.scaling import scale

@@ -25,7 +25,7 @@ from regard import runtime
 from regard.data.batches import bucketed, collate_padded, shuffled
 from regard.data.readers.pairs import BadLines, read_pairs
 from regard.huggingface import marian
-from regard.models.special_ids import SpecialIds
+from regard.models.base import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.tasks.translation.task import Translation
 from regard.tokenizers.bpe import BPETokenizer

@@ -27,7 +27,7 @@ from regard.files import write_folder
 from regard.generation import Beam, Greedy, generate
 from regard.generation.decode import Limits
 from regard.huggingface import marian
-from regard.models.special_ids import SpecialIds
+from regard.models.base import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
 from side_by_side import Way, apart, report, speeds
 

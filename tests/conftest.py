@@ -249,17 +249,17 @@ def story_pieces():
 @pytest.fixture(scope="session")
 def make_reader(story_pieces):
     """What runs a model of this kind whose weights are large and random, so that differences show."""
-    from regard.models import MODELS
+    from regard.models import model_class
     from regard.tasks.loading import RUNNERS
 
     tasks = {"bert-pretraining": "masked", "bert-masked-lm": "masked", "bert-token-classification": "tagging"}
 
     def make(kind, tokenizer=story_pieces, **facts):
         torch.manual_seed(2)
-        config, model = MODELS[kind]
+        model = model_class(kind)
         special_ids = {name: getattr(tokenizer, name) for name in ("pad_id", "bos_id", "eos_id", "mask_id")}
         sizes = {"vocab_size": tokenizer.vocab_size, "context": 40, "width": 32, "heads": 2, "layers": 2}
-        built = model(config(**(sizes | {"special_ids": special_ids} | facts))).eval()
+        built = model(model.config_class(**(sizes | {"special_ids": special_ids} | facts))).eval()
         with torch.no_grad():
             for name, weight in built.named_parameters():
                 if weight.dim() > 1:

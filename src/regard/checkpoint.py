@@ -26,7 +26,7 @@ import regard
 from regard import renamed
 from regard.errors import FolderError
 from regard.files import encode_json, read_json, verify
-from regard.models import MODELS
+from regard.models import MODELS, model_class
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -84,15 +84,15 @@ def load(folder: Path) -> ModelFolder:
     kind = config.get("kind")
     if not isinstance(kind, str) or kind not in MODELS:
         raise FolderError(f"{folder / CONFIG}: kind is {kind!r}, wanted one of {', '.join(MODELS)}")
-    architecture = MODELS[kind]
+    architecture = model_class(kind)
     try:
-        facts = architecture.config.model_validate(config.get("model"))
+        facts = architecture.config_class.model_validate(config.get("model"))
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, ("model", *problem["loc"])))
         raise FolderError(f"{folder / CONFIG}: {where}: {problem['msg']}") from error
     with torch.device("meta"):
-        model = architecture.model(facts)
+        model = architecture(facts)
     weights = read_tensors(folder / WEIGHTS)
     assign_weights(model, renamed.weights(kind, weights) if config["format"] == 1 else weights, str(folder / WEIGHTS))
     return ModelFolder(folder, kind, _task(config, folder), model.eval())

@@ -11,8 +11,7 @@ from regard.errors import InputError
 from regard.progress import note
 
 if TYPE_CHECKING:
-    from regard.experiments.cost import Growth, Measured
-    from regard.experiments.costing import LayerCosts
+    from regard.experiments.layer_cost import Growth, LayerCosts, Measured
     from regard.experiments.model_cost import Row
     from regard.inspection.neighbors import Neighbor
     from regard.tasks.language_modeling.pipeline import Generation, Token

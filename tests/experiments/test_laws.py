@@ -7,29 +7,25 @@ import pytest
 import torch
 from torch import nn
 
-from regard.experiments import check as checking
 from regard.experiments import laws
-from regard.experiments.laws import LAWS, Continuing, ModelAdapter, Reading, ReadingPictures, check
+from regard.experiments.adapters import CausalLMAdapter, EncoderAdapter, VisionLanguageAdapter, adapter_of
+from regard.experiments.laws import LAWS, ModelAdapter, check
 from regard.layers import masks
 from regard.layers.attention import KeysValues, MultiHeadAttention, SelfAttention, attend
 from regard.layers.prompts import PromptState
-from regard.models import MODELS
+from regard.models import model_class
+from regard.models.base import CausalLMIds, SpecialIds
 from regard.models.bert import BertForPreTraining, Read
 from regard.models.captioner import Captioner, LSTMState
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
-from regard.models.special_ids import CausalLMIds, SpecialIds
 from regard.models.transformer import Encoder, Transformer, TransformerConfig, TransformerState
 from regard.synthetic.translation.sentences import sentences
-from tests.contracts.examples import CAPTIONERS, IMAGE_TEXT, READERS, named
+from tests.contracts.examples import CAPTIONERS, ENCODERS, VISION_LANGUAGE, named
 
 CONFIG = TransformerConfig(vocab_size=60, width=24, heads=3, layers=2, feed_forward=32)
-OF_PICTURES = ["padding regions", "both streams matter"]
-OF_READERS = ["it reads both ways", "the sentences are told apart", *OF_PICTURES]
-
-
-def adapter_of(model) -> ModelAdapter:
-    return ModelAdapter(model.eval(), vocab_size=60, special_ids=CONFIG.special_ids)
+OF_PICTURES = ["region padding", "both streams matter"]
+OF_READERS = ["bidirectional", "segment ids matter", *OF_PICTURES]
 
 
 def broken_laws(model) -> set[str]:
@@ -38,7 +34,7 @@ def broken_laws(model) -> set[str]:
 
 @pytest.mark.parametrize("changes", [{}, {"norm": "pre"}, {"positions": "learned", "join": "concatenated"}])
 def test_our_models_keep_every_law(changes):
-    findings = list(check(adapter_of(Transformer(CONFIG.model_copy(update=changes)))))
+    findings = list(check(adapter_of(Transformer(CONFIG.model_copy(update=changes)).eval())))
     assert len(findings) == len(LAWS)
     assert [finding.law.name for finding in findings if finding.holds is None] == OF_READERS
     assert [str(finding) for finding in findings if finding.holds is False] == []
@@ -198,7 +194,7 @@ BROKEN = [
     (NormsByTheWrongAxis, "attention rows sum to 1"),
     (HasHiddenPositions, "a set without positions"),
     (HasNoPositions, "a sequence with positions"),
-    (IgnoresItsSource, "the memory is used"),
+    (IgnoresItsSource, "the source is used"),
     (HasADeadLayer, "no dead parameter"),
     (GivesNoNumber, "causality"),
 ]
@@ -252,7 +248,7 @@ def loud(model):
 
 
 def findings_of(model):
-    return list(check(Continuing(loud(model), vocab_size=60, special_ids=model.config.special_ids)))
+    return list(check(CausalLMAdapter(loud(model), vocab_size=60, special_ids=model.config.special_ids)))
 
 
 @pytest.mark.parametrize(
@@ -265,7 +261,7 @@ def findings_of(model):
     ],
 )
 def test_a_language_model_is_tried_on_all_its_words_and_no_symbol(vocab_size, special_ids, words):
-    adapter = Continuing(nn.Module(), vocab_size=vocab_size, special_ids=special_ids)
+    adapter = CausalLMAdapter(nn.Module(), vocab_size=vocab_size, special_ids=special_ids)
     source, target = laws.random_source(adapter, [300]), laws.random_target(adapter, 1, 300)
     assert set(source[0, :-1].tolist()) == set(target[0, 1:].tolist()) == words
 
@@ -391,7 +387,7 @@ BROKEN_LANGUAGE = [
     (SeesBlanks, "batch = single"),
     (SeesBlanksInSteps, "cached = uncached"),
     (StepsTwiceAtFirst, "cached = uncached"),
-    (NeverReadsThePrompt, "the memory is used"),
+    (NeverReadsThePrompt, "the source is used"),
 ]
 
 
@@ -419,22 +415,22 @@ def test_the_laws_hold_for_what_was_trained_on_text(here, novel, letters):
 # ------------------------------------------------ readers
 
 
-OF_WRITERS = ["causality", "cached = uncached", "beam 1 = greedy", "the memory is used"]
+OF_WRITERS = ["causality", "cached = uncached", "beam 1 = greedy", "the source is used"]
 
 
-@pytest.mark.parametrize("example", READERS, ids=named)
+@pytest.mark.parametrize("example", ENCODERS, ids=named)
 def test_our_readers_keep_every_law_that_is_theirs(example):
-    adapter = checking.adapter_of(example.loud_model())
-    assert type(adapter) is Reading
+    adapter = adapter_of(example.loud_model())
+    assert type(adapter) is EncoderAdapter
     findings = {finding.law.name: finding for finding in check(adapter)}
     assert [str(finding) for finding in findings.values() if finding.holds is False] == []
-    one_only = ["the sentences are told apart"] if example.config.num_segments == 1 else []
+    one_only = ["segment ids matter"] if example.config.num_segments == 1 else []
     assert [name for name, finding in findings.items() if finding.holds is None] == OF_WRITERS + one_only + OF_PICTURES
-    assert {findings[name].why for name in OF_WRITERS} == {"it reads, and does not write"}
+    assert {findings[name].why for name in OF_WRITERS} == {"it is an encoder and does not generate"}
 
 
 def test_what_a_reader_is_tried_on_has_no_hidden_words():
-    adapter = checking.adapter_of(READERS[0].model())
+    adapter = adapter_of(ENCODERS[0].model())
     words = laws.random_source(adapter, (500, 500))[:, :-1]
     assert set(words.flatten().tolist()) == set(range(4, 40))
 
@@ -506,7 +502,7 @@ class HasAnIdleLayer:
 
 
 BROKEN_READERS = [
-    (LooksBackOnly, "it reads both ways"),
+    (LooksBackOnly, "bidirectional"),
     (ReadsPadding, "padding"),
     (ReadsPadding, "batch = single"),
     (ReadsItsNeighbors, "batch = single"),
@@ -514,20 +510,20 @@ BROKEN_READERS = [
     (WeighsTooMuch, "attention rows sum to 1"),
     (CountsInSecret, "a set without positions"),
     (DoesNotCount, "a sequence with positions"),
-    (ForgetsTheSentences, "the sentences are told apart"),
+    (ForgetsTheSentences, "segment ids matter"),
     (HasAnIdleLayer, "no dead parameter"),
 ]
-KINDS = [example for example in READERS if example.config.num_segments > 1]
+KINDS = [example for example in ENCODERS if example.config.num_segments > 1]
 
 
 def broken_laws_of_reader(model):
-    return {finding.law.name for finding in check(checking.adapter_of(loud(model))) if finding.holds is False}
+    return {finding.law.name for finding in check(adapter_of(loud(model))) if finding.holds is False}
 
 
 @pytest.mark.parametrize("example", KINDS, ids=named)
 @pytest.mark.parametrize(("fault", "law"), BROKEN_READERS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_broken_reader_is_found_and_the_law_named(example, fault, law):
-    broken = type(fault.__name__, (fault, MODELS[example.kind].model), {})(example.config)
+    broken = type(fault.__name__, (fault, model_class(example.kind)), {})(example.config)
     assert law in broken_laws_of_reader(broken)
 
 
@@ -547,7 +543,7 @@ class NamesItsNeighbors(BertForPreTraining):
 
 
 def test_each_output_of_a_reader_is_compared():
-    config = next(example.config for example in READERS if example.kind == "bert-pretraining")
+    config = next(example.config for example in ENCODERS if example.kind == "bert-pretraining")
     assert {"padding", "batch = single"} <= broken_laws_of_reader(PoolsPadding(config))
     assert "batch = single" in broken_laws_of_reader(NamesItsNeighbors(config))
 
@@ -555,13 +551,13 @@ def test_each_output_of_a_reader_is_compared():
 # ------------------------------------------------ beside pictures
 
 
-@pytest.mark.parametrize("example", IMAGE_TEXT, ids=named)
+@pytest.mark.parametrize("example", VISION_LANGUAGE, ids=named)
 def test_our_models_beside_pictures_keep_every_law_that_is_theirs(example):
-    adapter = checking.adapter_of(example.loud_model())
-    assert type(adapter) is ReadingPictures
+    adapter = adapter_of(example.loud_model())
+    assert type(adapter) is VisionLanguageAdapter
     findings = {finding.law.name: finding for finding in check(adapter)}
     assert [str(finding) for finding in findings.values() if finding.holds is False] == []
-    one_only = ["the sentences are told apart"] if example.config.num_segments == 1 else []
+    one_only = ["segment ids matter"] if example.config.num_segments == 1 else []
     assert [name for name, finding in findings.items() if finding.holds is None] == OF_WRITERS + one_only
 
 
@@ -611,7 +607,7 @@ class HasAnIdleStream:
 
 
 BROKEN_PAIRS = [
-    (LooksAtEmptyRegions, "padding regions"),
+    (LooksAtEmptyRegions, "region padding"),
     (LooksAtEmptyRegions, "batch = single"),
     (SeesNothing, "both streams matter"),
     (ReadsEmptyWords, "padding"),
@@ -620,16 +616,16 @@ BROKEN_PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("example", IMAGE_TEXT, ids=named)
+@pytest.mark.parametrize("example", VISION_LANGUAGE, ids=named)
 @pytest.mark.parametrize(("fault", "law"), BROKEN_PAIRS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_broken_model_beside_pictures_is_found_and_the_law_named(example, fault, law):
-    broken = type(fault.__name__, (fault, MODELS[example.kind].model), {})(example.config)
+    broken = type(fault.__name__, (fault, model_class(example.kind)), {})(example.config)
     assert law in broken_laws_of_reader(broken)
 
 
-@pytest.mark.parametrize("example", IMAGE_TEXT[:4], ids=named)  # those that speak of words and regions
+@pytest.mark.parametrize("example", VISION_LANGUAGE[:4], ids=named)  # those that speak of words and regions
 def test_streams_side_by_side_are_not_enough(example):
-    broken = type("Broken", (DoesNotLook, MODELS[example.kind].model), {})(example.config)
+    broken = type("Broken", (DoesNotLook, model_class(example.kind)), {})(example.config)
     assert "both streams matter" in broken_laws_of_reader(broken)
 
 
@@ -646,8 +642,8 @@ class TorchEncoder(nn.Module):
         return self.core(words, src_key_padding_mask=ids == 0)
 
 
-class MyReader(Reading):
-    def read(self, ids, segment_ids):
+class MyReader(EncoderAdapter):
+    def encode(self, ids, segment_ids):
         return [self.module(ids)]
 
     @property
@@ -660,22 +656,22 @@ class MyReader(Reading):
 
 @pytest.mark.parametrize("example", CAPTIONERS, ids=named)
 def test_our_captioners_keep_every_law_that_is_theirs(example):
-    findings = list(check(checking.adapter_of(example.loud_model())))
+    findings = list(check(adapter_of(example.loud_model())))
     left_out = [finding.law.name for finding in findings if finding.holds is None]
     assert left_out == ["a set without positions"] * (example.config.encoder == "cnn") + OF_READERS
     assert [str(finding) for finding in findings if finding.holds is False] == []
 
 
 def test_the_words_of_a_source_paint_the_cells_of_a_picture():
-    adapter = checking.adapter_of(CAPTIONERS[0].model())
+    adapter = adapter_of(CAPTIONERS[0].model())
     source = torch.tensor([[5, 7, 2, 0], [9, 2, 0, 0]])
-    pictures = adapter.pictures(source)
+    pictures = adapter.images(source)
     assert pictures.shape == (2, 3, 32, 32)
-    assert torch.equal(pictures[0, :, :8, 8:16], adapter.paints[7])
-    assert torch.equal(pictures[1, :, :8, 8:16], adapter.paints[2])
+    assert torch.equal(pictures[0, :, :8, 8:16], adapter.cell_pixels[7])
+    assert torch.equal(pictures[1, :, :8, 8:16], adapter.cell_pixels[2])
     assert not pictures[:, :, 8:].any()  # padding, and what no word stands for
-    assert torch.equal(adapter.pictures(source[1:, :2]), pictures[1:])
-    assert len(adapter.pictures(torch.full((1, 40), 5))) == 1  # more words than cells
+    assert torch.equal(adapter.images(source[1:, :2]), pictures[1:])
+    assert len(adapter.images(torch.full((1, 40), 5))) == 1  # more words than cells
 
 
 class SeesOneGray(Captioner):
@@ -709,7 +705,7 @@ class ReadsTheWholeCaption(Captioner):
 
 
 BROKEN_CAPTIONERS = [
-    (SeesOneGray, "the memory is used"),
+    (SeesOneGray, "the source is used"),
     (NormsTheBatch, "batch = single"),
     (ForgetsThePictures, "cached = uncached"),
     (ReadsTheWholeCaption, "causality"),
@@ -718,7 +714,7 @@ BROKEN_CAPTIONERS = [
 
 @pytest.mark.parametrize(("model", "law"), BROKEN_CAPTIONERS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_broken_captioner_is_found_and_the_law_named(model, law):
-    findings = check(checking.adapter_of(loud(model(CAPTIONERS[0].config))))
+    findings = check(adapter_of(loud(model(CAPTIONERS[0].config))))
     assert law in {finding.law.name for finding in findings if finding.holds is False}
 
 
@@ -727,7 +723,7 @@ def test_a_reader_of_the_users_own_with_a_few_lines():
     findings = {finding.law.name: finding for finding in check(adapter)}
     assert [str(finding) for finding in findings.values() if finding.holds is False] == []
     kept = {name for name, finding in findings.items() if finding.holds}
-    assert {"padding", "batch = single", "a set without positions", "it reads both ways"} <= kept
+    assert {"padding", "batch = single", "a set without positions", "bidirectional"} <= kept
 
 
 # ------------------------------------------------ a module of the user's own
@@ -785,7 +781,7 @@ def test_the_command_prints_each_law_and_exits_by_it(here, trained, tmp_path):
     mine.write_text(
         "import torch\n"
         "from regard.experiments.laws import ModelAdapter\n"
-        "from regard.models.special_ids import SpecialIds\n"
+        "from regard.models.base import SpecialIds\n"
         "class Uniform(torch.nn.Module):\n"
         "    def forward(self, source, target):\n"
         "        return torch.nn.functional.one_hot(target, 20).float()\n"
@@ -794,7 +790,7 @@ def test_the_command_prints_each_law_and_exits_by_it(here, trained, tmp_path):
     )
     done = here("check", mine)
     assert done.returncode == 1
-    assert done.stderr == "broken: the memory is used\n"
+    assert done.stderr == "broken: the source is used\n"
     assert here("check", tmp_path / "nothing.py").returncode == 2
     mine.write_text("x = 1")
     assert "wanted a function adapter()" in here("check", mine).stderr

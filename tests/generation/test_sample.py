@@ -19,7 +19,7 @@ from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation import strategies as module
 from regard.generation.decode import Limits
 from regard.generation.strategies import discouraged
-from tests.contracts.examples import LANGUAGE_MODELS, TRANSLATORS
+from tests.contracts.examples import CAUSAL_LM, example_of
 
 END = 2
 
@@ -163,7 +163,7 @@ class Rows:
 
 @pytest.fixture(params=[0, 4], ids=["gpt", "llama"])
 def model(request):
-    return LANGUAGE_MODELS[request.param].loud_model()
+    return CAUSAL_LM[request.param].loud_model()
 
 
 PROMPTS = [[5, 6, 7, 8], [9], [10, 11, 12, 13, 14, 15, 16], [17, 18], [19, 20, 21]]
@@ -341,7 +341,7 @@ def test_a_watcher_is_given_every_token_of_every_text_and_stops_its_own(model):
 
 def test_a_translator_draws_as_it_did_without_draws():
     """The first draw of an input is what it gets with one."""
-    model = TRANSLATORS[0].model()
+    model = example_of("transformer").model()
     source = torch.tensor([[5, 6, 7, 2], [8, 9, 2, 0], [10, 2, 0, 0]])
     limits = Limits([10] * 3)
     single = generate(model, source, Sample(seed=3), limits)

@@ -13,7 +13,7 @@ from regard.layers.embeddings import Embedding
 from regard.layers.quantized import quantize
 from regard.models import build
 from regard.models.transformer import Transformer
-from tests.contracts.examples import LANGUAGE_MODELS, TRANSLATORS, named
+from tests.contracts.examples import CAUSAL_LM, SEQ2SEQ, named
 
 pytestmark = pytest.mark.skipif(not kernels.int8_here(), reason="there is no screen without our own int8 kernels")
 
@@ -26,7 +26,7 @@ def _small_tables_too(monkeypatch):
 
 
 def inputs_of(example):
-    if example in LANGUAGE_MODELS:
+    if example in CAUSAL_LM:
         return PROMPTS
     source = torch.randint(4, 30, (15, 9), generator=torch.Generator().manual_seed(3))
     source[::2, 6:] = example.config.special_ids.pad_id
@@ -37,7 +37,7 @@ def limits_of(**more):
     return Limits([4, 8, 12] * 5, **more)
 
 
-@pytest.mark.parametrize("example", [*TRANSLATORS, *LANGUAGE_MODELS], ids=named)
+@pytest.mark.parametrize("example", [*SEQ2SEQ, *CAUSAL_LM], ids=named)
 @pytest.mark.parametrize("limits", [{}, {"shortest": 3}, {"vocab_size": 20}, {"ends": [5, 6], "shortest": 2}], ids=str)
 def test_the_texts_are_the_scored_ones(example, limits, monkeypatch):
     model, inputs = example.loud_model().eval(), inputs_of(example)
@@ -51,7 +51,7 @@ def test_the_texts_are_the_scored_ones(example, limits, monkeypatch):
         assert all(math.isnan(one[0].log_probability) and math.isnan(one[0].score) for one in found)
 
 
-@pytest.mark.parametrize("example", LANGUAGE_MODELS[:1], ids=named)
+@pytest.mark.parametrize("example", CAUSAL_LM[:1], ids=named)
 def test_a_penalty_int8_and_a_lack_of_kernels_go_by_the_logits(example):
     model = example.loud_model().eval()
     pressed = generate(model, PROMPTS, Greedy(1.5, scored=False), limits_of())
@@ -67,7 +67,7 @@ def test_a_penalty_int8_and_a_lack_of_kernels_go_by_the_logits(example):
     assert not hasattr(Sample(), "scored")
 
 
-@pytest.mark.parametrize("example", LANGUAGE_MODELS[:1], ids=named)
+@pytest.mark.parametrize("example", CAUSAL_LM[:1], ids=named)
 @torch.no_grad()
 def test_damaged_weights_are_told(example):
     model = example.loud_model().eval()
@@ -82,7 +82,7 @@ def test_damaged_weights_are_told(example):
 
 @torch.no_grad()
 def test_weights_that_changed_since_are_seen():
-    model = LANGUAGE_MODELS[0].loud_model().eval()
+    model = CAUSAL_LM[0].loud_model().eval()
     before = generate(model, PROMPTS, Greedy(scored=False), limits_of())
     model.table.copy_(model.table.flip(0))
     wanted = generate(model, PROMPTS, Greedy(), limits_of())
@@ -93,7 +93,7 @@ def test_weights_that_changed_since_are_seen():
 
 @torch.no_grad()
 def test_a_damaged_bias_is_told():
-    example = next(one for one in TRANSLATORS if one.kind == "transformer")
+    example = next(one for one in SEQ2SEQ if one.kind == "transformer")
     model = build(example.config.model_copy(update={"output_bias": True})).eval()
     for damage in (math.nan, math.inf):
         model.output_bias[9] = damage
@@ -102,7 +102,7 @@ def test_a_damaged_bias_is_told():
 
 
 def test_a_step_of_ones_own_is_taken_though_the_screen_is_inherited():
-    example = next(one for one in TRANSLATORS if one.kind == "transformer")
+    example = next(one for one in SEQ2SEQ if one.kind == "transformer")
 
     class Mine(Transformer):
         def step(self, tokens, state):
@@ -126,5 +126,5 @@ def _only(word, model, tokens, state):
 
 @pytest.mark.parametrize("strategy", [Greedy(), Greedy(scored=False)], ids=str)
 def test_nothing_to_write_is_nothing(strategy):
-    example = next(one for one in TRANSLATORS if one.kind == "transformer")
+    example = next(one for one in SEQ2SEQ if one.kind == "transformer")
     assert generate(example.model().eval(), inputs_of(example)[:0], strategy, Limits([])) == []

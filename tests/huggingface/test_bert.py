@@ -12,7 +12,7 @@ from regard import huggingface
 from regard.errors import ConfigError, FolderError
 from regard.files import write_folder
 from regard.huggingface.folder import Pooling
-from regard.models import MODELS
+from regard.models import model_class
 from regard.synthetic.translation.sentences import sentences
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 from tests.huggingface.comparing import assert_same_model
@@ -170,8 +170,8 @@ LABELS = {
 def test_what_we_make_opens_in_transformers(words, rows, tmp_path, kind):
     labels = {"labels": LABELS[kind]} if kind in LABELS else {}
     special_ids = {name: getattr(words, name) for name in ("pad_id", "bos_id", "eos_id", "mask_id")}
-    facts = MODELS[kind].config(**FACTS, **labels, activation="swish", special_ids=special_ids)
-    ours = MODELS[kind].model(facts).eval()
+    facts = model_class(kind).config_class(**FACTS, **labels, activation="swish", special_ids=special_ids)
+    ours = model_class(kind)(facts).eval()
     write_folder(tmp_path / "out", huggingface.files(kind, ours, words))
     found = theirs(tmp_path / "out", kind)
     assert_same_numbers(ours, found, rows)
@@ -182,7 +182,8 @@ def test_what_we_make_opens_in_transformers(words, rows, tmp_path, kind):
 
 def test_a_score_stays_a_score_and_one_class_is_not_written_as_one(words, tmp_path):
     special_ids = {name: getattr(words, name) for name in ("pad_id", "bos_id", "eos_id", "mask_id")}
-    config, model = MODELS["bert-sequence-classification"]
+    model = model_class("bert-sequence-classification")
+    config = model.config_class
     score, one = (model(config(**FACTS, labels=labels, special_ids=special_ids)) for labels in ((), ("only",)))
     write_folder(tmp_path / "out", huggingface.files("bert-sequence-classification", score, words))
     found = theirs(tmp_path / "out", "bert-sequence-classification").config

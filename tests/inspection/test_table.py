@@ -10,12 +10,12 @@ from regard.inspection.table import table_of
 from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.text import TextTokenizer
 from regard.tokenizers.words import single_token_words
-from tests.contracts.examples import LANGUAGE_MODELS, TRANSLATORS, named
+from tests.contracts.examples import CAUSAL_LM, SEQ2SEQ, named
 from tokenizers import Tokenizer as Core
 from tokenizers import decoders, models
 
 
-@pytest.mark.parametrize("example", [*TRANSLATORS, *LANGUAGE_MODELS], ids=named)
+@pytest.mark.parametrize("example", [*SEQ2SEQ, *CAUSAL_LM], ids=named)
 def test_every_model_says_where_its_words_are_looked_up(example):
     model = example.model()
     assert model.input_embeddings.shape == (40, 24)

@@ -11,7 +11,7 @@ from regard.generation.decode import Limits
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
 from regard.layers.quantized import QuantizedEmbedding, QuantizedLinear, quantize
-from tests.contracts.examples import LANGUAGE_MODELS, READERS, TRANSLATORS, named
+from tests.contracts.examples import CAUSAL_LM, ENCODERS, SEQ2SEQ, example_of, named
 
 
 def pair(inner=64, outer=48, *, bias=True):
@@ -111,13 +111,13 @@ def correlation(one, other):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("example", [*TRANSLATORS, *LANGUAGE_MODELS], ids=named)
+@pytest.mark.parametrize("example", [*SEQ2SEQ, *CAUSAL_LM], ids=named)
 def test_every_model_thinks_nearly_the_same_in_int8_and_writes(example):
     model, rounded = example.loud_model(), example.loud_model()
     assert quantize(rounded) > 0
     assert not any(type(module) in (Linear, Embedding) for module in rounded.modules())
     ids = torch.randint(3, 40, (4, 9), generator=torch.Generator().manual_seed(1))
-    if example in LANGUAGE_MODELS:
+    if example in CAUSAL_LM:
         inputs = [row[:length].tolist() for row, length in zip(ids, (9, 4, 6, 1), strict=True)]
         before, after = model(ids), rounded(ids)
     else:
@@ -129,14 +129,14 @@ def test_every_model_thinks_nearly_the_same_in_int8_and_writes(example):
     limits = Limits([8] * 4)
     for strategy in (Greedy(), Beam(3), Sample(num_samples=2)):
         assert all(found[0].tokens or found[0].ended for found in generate(rounded, inputs, strategy, limits))
-    if example in LANGUAGE_MODELS:  # and alone as together: what rounds does not look beside
+    if example in CAUSAL_LM:  # and alone as together: what rounds does not look beside
         together = generate(rounded, inputs, Greedy(), limits)
         for row, found in zip(inputs, together, strict=True):
             assert generate(rounded, [row], Greedy(), Limits([8]))[0][0].tokens == found[0].tokens
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("example", READERS, ids=named)
+@pytest.mark.parametrize("example", ENCODERS, ids=named)
 def test_every_reader_says_nearly_the_same_in_int8(example):
     model, rounded = example.loud_model(), example.loud_model()
     assert quantize(rounded) > 0
@@ -152,7 +152,7 @@ def test_every_reader_says_nearly_the_same_in_int8(example):
 
 @torch.no_grad()
 def test_a_readers_words_are_compared_with_the_rounded_table():
-    for example in READERS:
+    for example in ENCODERS:
         if hasattr(model := example.loud_model(), "word_logits"):
             hidden = torch.randn(3, 24)
             wanted = model.word_logits(hidden)
@@ -165,10 +165,10 @@ def test_a_readers_words_are_compared_with_the_rounded_table():
 def test_it_also_runs_where_gradients_are_on():
     """A user calls the module as it is; what is rounded has no gradient."""
     ids = torch.tensor([[5, 6, 7, 2]])
-    for example in (LANGUAGE_MODELS[0], LANGUAGE_MODELS[4], TRANSLATORS[4]):
+    for example in (example_of("gpt"), example_of("llama"), example_of("transformer", 4)):
         model = example.model()
         quantize(model)
-        given = (ids,) if example in LANGUAGE_MODELS else (ids, ids)
+        given = (ids,) if example in CAUSAL_LM else (ids, ids)
         with torch.no_grad():
             wanted = model(*given)
         assert apart(model(*given), wanted) < 1e-3

@@ -23,7 +23,7 @@ from regard.models.bert import (
     BertForSequenceClassificationConfig,
     BertForTokenClassificationConfig,
 )
-from tests.contracts.examples import Example
+from tests.contracts.examples import EXAMPLES, Example, named
 
 FACTS = {"vocab_size": 40, "context": 8, "width": 24, "heads": 3, "layers": 2}
 FACTS |= {"special_ids": {"pad_id": 0, "bos_id": 1, "eos_id": 2, "mask_id": 3}}
@@ -238,3 +238,19 @@ def test_symbols_must_be_ids(name):
     special_ids = FACTS["special_ids"] | {name: 40}
     with pytest.raises(ConfigError, match=f"^model.special_ids.{name}=40, but there are only 40 ids$"):
         BertConfig(**FACTS | {"special_ids": special_ids})
+
+
+@pytest.mark.parametrize("example", [one for one in EXAMPLES if one.kind.startswith("bert")], ids=named)
+def test_each_head_has_its_outputs(example, ids):
+    config, (rows, length) = example.config, ids.shape
+    labels = len(getattr(config, "labels", ()))
+    shapes = {
+        "bert": [(rows, length, config.width), (rows, config.width) if config.pooler else None],
+        "bert-pretraining": [(rows, length, config.vocab_size), (rows, 2)],
+        "bert-masked-lm": [(rows, length, config.vocab_size)],
+        "bert-sequence-classification": [(rows, labels or 1)],
+        "bert-token-classification": [(rows, length, labels)],
+    }
+    found = example.model()(ids)
+    outputs = [found] if isinstance(found, torch.Tensor) else list(found)
+    assert [None if one is None else one.shape for one in outputs] == shapes[example.kind]

@@ -1,4 +1,4 @@
-"""ViLBERT, held against its wiring written out; what holds for all its heads is in contracts/test_image_text.py."""
+"""ViLBERT, compared with its wiring written out; contracts/test_vision_language.py has what holds for all heads."""
 
 import pytest
 import torch
@@ -6,13 +6,17 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm
 from torch.testing import assert_close
 
+from regard.errors import ConfigError
 from regard.inspection.capture import watch
-from regard.models.vilbert import SeeingConfig, StreamConfig, ViLBERTConfig
-from tests.contracts.examples import IMAGE_TEXT, PAIRS, Example
+from regard.models import model_class
+from regard.models.vilbert import TINY, SeeingConfig, StreamConfig, ViLBERTConfig
+from tests.contracts.examples import EXAMPLES, Example, named
+
+VILBERT = [example for example in EXAMPLES if example.kind.startswith("vilbert")]
 
 
 def made(kind: str):
-    return next(example for example in IMAGE_TEXT if example.kind == kind).loud_model()
+    return next(example for example in VILBERT if example.kind == kind).loud_model()
 
 
 @pytest.fixture
@@ -105,7 +109,7 @@ def test_pixels_go_through_one_more_layer_where_there_is_one(inputs):
 def test_what_a_word_looks_at_decides_what_it_hears(inputs):
     """With all of its attention on one region, a word is told what that region alone would tell it."""
     model = Example(
-        ViLBERTConfig(**PAIRS | {"co_attention_layers": 1, "regions": {"width": 16, "heads": 2, "layers": 0}})
+        ViLBERTConfig(**TINY | {"co_attention_layers": 1, "regions": {"width": 16, "heads": 2, "layers": 0}})
     ).loud_model()
     ids, segment_ids, regions, boxes = inputs
     path = "co_attention_layers.0.text_co_attention.attention.weights"
@@ -125,3 +129,54 @@ def test_the_defaults_are_the_papers():
     assert (config.regions.width, config.regions.heads, config.seeing.numbers) == (1024, 8, 2048)
     assert StreamConfig(width=8, heads=2).inner == 32
     assert SeeingConfig(patch=8).numbers == 192
+
+
+KINDS = ["vilbert", *(f"vilbert-{head}" for head in ("pretraining", "question-answering", "grounding", "retrieval"))]
+
+
+@pytest.mark.parametrize("example", VILBERT, ids=named)
+def test_each_head_has_its_outputs(example, inputs):
+    config, (rows, length), regions = example.config, inputs[0].shape, inputs[2].shape[1]
+    shapes = {
+        "vilbert": {
+            "hidden": (rows, length, config.text.width),
+            "regions": (rows, regions, config.regions.width),
+            "text": (rows, config.joint),
+            "picture": (rows, config.joint),
+        },
+        "vilbert-pretraining": {
+            "tokens": (rows, length, config.vocab_size),
+            "regions": (rows, regions, config.seeing.classes or config.seeing.numbers),
+            "fits": (rows,),
+        },
+        "vilbert-question-answering": (rows, len(getattr(config, "labels", ()))),
+        "vilbert-grounding": (rows, regions),
+        "vilbert-retrieval": (rows,),
+    }
+    found = example.model()(*inputs)
+    if isinstance(found, Tensor):
+        assert found.shape == shapes[example.kind]
+    else:
+        assert {name: value.shape for name, value in found._asdict().items()} == shapes[example.kind]
+
+
+@pytest.mark.parametrize("example", VILBERT, ids=named)
+def test_in_co_attention_each_stream_attends_to_the_other(example, inputs):
+    model, config = example.loud_model(), example.config
+    with watch(model, "*_co_attention.attention.weights") as seen:
+        model(*inputs)
+    (rows, length), regions = inputs[0].shape, inputs[2].shape[1]
+    shapes = sorted(tuple(value.shape) for (value,) in seen.values())
+    wanted = [(rows, config.text.heads, length, regions), (rows, config.regions.heads, regions, length)]
+    assert shapes == sorted(wanted * config.co_attention_layers)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_that_do_not_fit_together_are_one_line(kind):
+    config = model_class(kind).config_class
+    with pytest.raises(ConfigError, match=r"width=24 does not divide into heads=5; try width=20"):
+        config(**TINY | {"text": {"width": 24, "heads": 5}})
+    with pytest.raises(ConfigError, match=r"features=10 and model.seeing.patch=4: give one of them"):
+        config(**TINY | {"seeing": {"features": 10, "patch": 4}})
+    with pytest.raises(ConfigError, match=r"model.special_ids.mask_id=40, but there are only 40 ids"):
+        config(**TINY | {"special_ids": {"pad_id": 0, "bos_id": 1, "eos_id": 2, "mask_id": 40}})

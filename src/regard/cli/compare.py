@@ -120,7 +120,8 @@ def cost(
     `regard cost runs/demo --batch 32 --source 512 --target 512`
     """
     from regard import runtime
-    from regard.experiments.costing import cost_of_layers, cost_of_model
+    from regard.experiments.layer_cost import cost_of_layers
+    from regard.experiments.model_cost import cost_of_model
     from regard.inspection.pictures import check_picture
 
     of_layers = {"width": width, "heads": heads, "kernel": kernel, "longest": longest}

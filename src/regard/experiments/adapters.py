@@ -1,8 +1,8 @@
-"""What the laws are held against: a module, and how it is called."""
+"""How the laws drive a module: one adapter for each interface of regard.models.base."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -13,15 +13,20 @@ from regard.layers.convolution import GatedConvolution
 from regard.layers.image_encoder import Convolution
 from regard.layers.positions import PositionEncoding
 from regard.layers.recurrent import Recurrence
+from regard.models.base import Interface, Model
 
-BOX = 5  # numbers of a box
-REGIONS = (4, 1, 3, 6, 2)  # of the pictures that the laws are tried on; never as many as a text has words
+BOX_NUMBERS = 5  # left, top, right, bottom and area
+REGION_COUNTS = (4, 1, 3, 6, 2)  # of the images that the laws use; none equals the length of a text
+
+
+class NotApplicable(Exception):  # noqa: N818 - not an error: the law is skipped
+    """The model lacks what a law needs."""
 
 
 class ModelAdapter:
-    """A model under the laws: reads a source, writes a target. Override what your module does differently."""
+    """A seq2seq model: it encodes a source and decodes a target. Override what your module does differently."""
 
-    words = 9  # of a source in which they change places, all of them seen
+    permuted_tokens = 9  # of a source whose order the laws change; the model sees all of them
 
     def __init__(
         self, module: nn.Module, *, vocab_size: int, special_ids: Any, target_vocab_size: int | None = None
@@ -30,46 +35,57 @@ class ModelAdapter:
         self.vocab_size = vocab_size
         self.target_vocab_size = target_vocab_size or vocab_size
         self.special_ids = special_ids
-        self.config = SimpleNamespace(special_ids=special_ids)  # as `generate` wants it
+        self.config = SimpleNamespace(special_ids=special_ids)  # as `generate` expects it
+
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        """The adapter of one of our models."""
+        config = model.config
+        return cls(
+            model,
+            vocab_size=config.vocab_size,
+            target_vocab_size=config.output_vocab_size,
+            special_ids=config.special_ids,
+        )
 
     def logits(self, source: Tensor, target: Tensor) -> Tensor:
-        """Logits (B, T, V) for source (B, S), padded at the end, and target (B, T), which begins with `begin`."""
+        """Logits (B, T, V) for source (B, S), padded at the end, and target (B, T), which begins with `bos_id`."""
         return self.module(source, target)
 
     def outputs(self, source: Tensor, target: Tensor) -> list[Tensor]:
-        """All that is compared, (B, places, …) each; -inf where there is nothing to compare."""
+        """All outputs that a law compares, (B, positions, ...) each; -inf where there is nothing to compare."""
         return [self.logits(source, target)]
 
-    def reordered(self, outputs: list[Tensor], order: Tensor) -> list[Tensor]:
-        """The outputs as they must come when the words of the source stand in another order: the target's stay."""
+    def reorder_outputs(self, outputs: list[Tensor], order: Tensor) -> list[Tensor]:
+        """The outputs to expect when the tokens of the source are permuted: those of the target stay."""
         return outputs
 
     def start(self, source: Tensor) -> Any:
-        return self._own("start")(source)
+        return self._method("start")(source)
 
     def step(self, tokens: Tensor, state: Any) -> Any:
-        return self._own("step")(tokens, state)
+        return self._method("step")(tokens, state)
 
     @property
     def positions(self) -> list[nn.Module]:
-        """The parts whose output says where a word stands; with all of them at zero, a source is a set."""
+        """The modules whose output is a position; with all of them at zero, a source is a set."""
         return [module for module in self.module.modules() if isinstance(module, PositionEncoding)]
 
     @property
-    def ordered(self) -> bool:
-        """It knows the order of words without positions, by recurrence or convolution."""
+    def is_order_aware(self) -> bool:
+        """It knows the order of tokens without positions, by recurrence or convolution."""
         return any(isinstance(module, (Recurrence, GatedConvolution)) for module in self.module.modules())
 
-    def _own(self, name: str) -> Callable[..., Any]:
+    def _method(self, name: str) -> Callable[..., Any]:
         if not hasattr(self.module, name):
-            raise Missing(f"it has no `{name}`")
+            raise NotApplicable(f"it has no `{name}`")
         return getattr(self.module, name)
 
 
-class Continuing(ModelAdapter):
-    """A language model under the laws: the source is a prompt, the target the text behind it.
+class CausalLMAdapter(ModelAdapter):
+    """A language model: the source is the prompt, the target the text after it.
 
-    Padding and the end of a source are no ids of the model: they are taken away before it sees a row.
+    Padding and the end of a source are not ids of the model: they are removed before it sees a row.
     """
 
     def __init__(self, module: nn.Module, *, vocab_size: int, special_ids: Any) -> None:
@@ -79,9 +95,13 @@ class Continuing(ModelAdapter):
         )
         self.config = SimpleNamespace(special_ids=special_ids)
 
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        return cls(model, vocab_size=model.config.vocab_size, special_ids=model.config.special_ids)
+
     @property
-    def ordered(self) -> bool:
-        """What may be seen grows from word to word, and so tells the order."""
+    def is_order_aware(self) -> bool:
+        """The causal mask differs from token to token, and so tells the order."""
         return True
 
     def logits(self, source: Tensor, target: Tensor) -> Tensor:
@@ -89,129 +109,164 @@ class Continuing(ModelAdapter):
         ids = torch.full((len(rows), max(map(len, rows))), self.special_ids.pad_id)
         for line, row in zip(ids, rows, strict=True):
             line[len(line) - len(row) :] = torch.tensor(row)
-        segment_ids = (ids != self.special_ids.pad_id).long()
-        return self.module(ids * segment_ids, segment_ids)[:, -target.shape[1] :]
+        document_ids = (ids != self.special_ids.pad_id).long()
+        return self.module(ids * document_ids, document_ids)[:, -target.shape[1] :]
 
     def start(self, source: Tensor) -> Any:
-        """The begin symbol, which every target has first, is the last of the prompt."""
-        return self._own("start")([[*prompt, self.special_ids.bos_id] for prompt in self._prompts(source)])
+        """`bos_id`, with which every target begins, is the last token of the prompt."""
+        return self._method("start")([[*prompt, self.special_ids.bos_id] for prompt in self._prompts(source)])
 
     def _prompts(self, source: Tensor) -> list[list[int]]:
-        return [[word for word in row if word >= 0] for row in source.tolist()]
+        return [[token for token in row if token >= 0] for row in source.tolist()]
 
 
-class Reading(ModelAdapter):
-    """A model that reads both ways and does not write: the source is a row, and all it says of it is compared.
+class EncoderAdapter(ModelAdapter):
+    """A bidirectional encoder, which does not generate: the source is a row, and all its outputs are compared.
 
-    Override `read` for a module of your own. There are no targets, and no logits of what comes next.
+    Override `encode` for a module of your own. There is no target, and no logits of a next token.
     """
 
     def __init__(self, module: nn.Module, *, vocab_size: int, special_ids: Any, num_segments: int = 1) -> None:
         super().__init__(module, vocab_size=vocab_size, special_ids=special_ids)
         self.num_segments = num_segments
 
-    def read(self, ids: Tensor, segment_ids: Tensor) -> list[Tensor]:
-        """What it says of ids (B, T), padded at the end: of the words, (B, T, …), and of the row, (B, …)."""
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        config = model.config
+        return cls(
+            model, vocab_size=config.vocab_size, special_ids=config.special_ids, num_segments=config.num_segments
+        )
+
+    def encode(self, ids: Tensor, segment_ids: Tensor) -> list[Tensor]:
+        """The outputs for ids (B, T), padded at the end: of the tokens, (B, T, ...), and of the row, (B, ...)."""
         found = self.module(ids, segment_ids)
         return [one for one in (found if isinstance(found, tuple) else [found]) if one is not None]
 
     def outputs(self, source: Tensor, target: Tensor) -> list[Tensor]:
-        """Of the words behind `begin`, but for padding, and of the row, as if it were one place."""
-        # The sentence of a word is told by its id: so it moves with the word.
-        return self.said(source, source % self.num_segments)
+        """Those of the tokens after `bos_id`, without padding, and those of the row, as if it were one position."""
+        # The segment of a token depends on its id: so it moves with the token.
+        return self.outputs_of_segments(source, source % self.num_segments)
 
-    def said(self, source: Tensor, segment_ids: Tensor) -> list[Tensor]:
-        """The same, with the sentence of each word given."""
+    def outputs_of_segments(self, source: Tensor, segment_ids: Tensor) -> list[Tensor]:
+        """The same, with the segment of each token given."""
         ids, segment_ids = pad(source, (1, 0), value=self.special_ids.bos_id), pad(segment_ids, (1, 0))
         padding = (ids == self.special_ids.pad_id)[:, :, None]
         return [
             one.masked_fill(padding, -torch.inf) if one.dim() == 3 else one[:, None]
-            for one in self.read(ids, segment_ids)
+            for one in self.encode(ids, segment_ids)
         ]
 
-    def reordered(self, outputs: list[Tensor], order: Tensor) -> list[Tensor]:
-        """What is said of a word goes where the word goes; what is said of the row stays."""
-        places = pad(order + 1, (1, 0))
-        return [one[:, places] if one.shape[1] == len(places) else one for one in outputs]
+    def reorder_outputs(self, outputs: list[Tensor], order: Tensor) -> list[Tensor]:
+        """The output of a token moves with the token; that of the row stays."""
+        positions = pad(order + 1, (1, 0))
+        return [one[:, positions] if one.shape[1] == len(positions) else one for one in outputs]
 
     def logits(self, source: Tensor, target: Tensor) -> Tensor:
-        raise Missing(READS)
+        raise NotApplicable("it is an encoder and does not generate")
 
     def start(self, source: Tensor) -> Any:
-        raise Missing(READS)
+        raise NotApplicable("it is an encoder and does not generate")
 
 
-class Seeing(ModelAdapter):
-    """A captioner under the laws: the source is a picture, each of its first cells painted by a word of the source.
+class CaptionerAdapter(ModelAdapter):
+    """A captioner: the source is an image; each of its first cells has the pixels of one token of the source.
 
-    So other words are another picture, words that change places are cells that do, and padding is bare ground.
+    So other tokens make another image, a permuted source permutes the cells, and padding is an empty cell.
     """
 
-    def __init__(self, module: nn.Module, *, vocab_size: int, special_ids: Any, side: int, cell: int) -> None:
+    def __init__(
+        self, module: nn.Module, *, vocab_size: int, special_ids: Any, image_size: int, cell_size: int
+    ) -> None:
         super().__init__(module, vocab_size=vocab_size, special_ids=special_ids)
-        self.grid = side // cell
-        self.words = min(self.words, self.grid**2)
-        paints = torch.randn(vocab_size, 3, cell, cell, generator=torch.Generator().manual_seed(0))
-        self.paints = paints.index_fill(0, torch.tensor([special_ids.pad_id]), 0.0)
+        self.grid = image_size // cell_size
+        self.permuted_tokens = min(self.permuted_tokens, self.grid**2)
+        pixels = torch.randn(vocab_size, 3, cell_size, cell_size, generator=torch.Generator().manual_seed(0))
+        self.cell_pixels = pixels.index_fill(0, torch.tensor([special_ids.pad_id]), 0.0)
 
-    def pictures(self, source: Tensor) -> Tensor:
-        """Pixels (B, 3, side, side) for words (B, S); words beyond the last cell are not seen."""
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        config = model.config
+        return cls(
+            model,
+            vocab_size=config.vocab_size,
+            special_ids=config.special_ids,
+            image_size=config.side,
+            cell_size=config.cell,
+        )
+
+    def images(self, source: Tensor) -> Tensor:
+        """Pixels (B, 3, side, side) for ids (B, S); ids beyond the last cell are left out."""
         cells = source[:, : self.grid**2]
         cells = pad(cells, (0, self.grid**2 - cells.shape[1]), value=self.special_ids.pad_id)
-        painted = self.paints[cells].unflatten(1, (self.grid, self.grid))  # (B, rows, columns, 3, cell, cell)
-        return painted.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3)
+        pixels = self.cell_pixels[cells].unflatten(1, (self.grid, self.grid))  # (B, rows, columns, 3, cell, cell)
+        return pixels.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3)
 
     def logits(self, source: Tensor, target: Tensor) -> Tensor:
-        return self.module(self.pictures(source), target)
+        return self.module(self.images(source), target)
 
     def start(self, source: Tensor) -> Any:
-        return self._own("start")(self.pictures(source))
+        return self._method("start")(self.images(source))
 
     @property
-    def ordered(self) -> bool:
-        """Convolutions know where a cell stands; of patches only the positions tell. The words' order is another."""
+    def is_order_aware(self) -> bool:
+        """Convolutions know where a cell is; patches know it by their positions alone."""
         return any(isinstance(module, Convolution) for module in self.module.modules())
 
 
-class ReadingPictures(Reading):
-    """A model that reads a text beside a picture: a text of so many words always sees the same one.
+class VisionLanguageAdapter(EncoderAdapter):
+    """An encoder of a text and an image: texts of the same length always get the same image.
 
-    Pictures are of several sizes, so that rows side by side need padding. Override `say` for a module of your own.
+    Images have different numbers of regions, so that a batch needs padding. Override `named_outputs` for a module of
+    your own.
     """
 
     def __init__(
         self, module: nn.Module, *, vocab_size: int, special_ids: Any, features: int, num_segments: int = 1
     ) -> None:
         super().__init__(module, vocab_size=vocab_size, special_ids=special_ids, num_segments=num_segments)
-        chance = torch.Generator().manual_seed(0)
-        self._pictures = [
-            (torch.randn(count, features, generator=chance), 0.05 + 0.9 * torch.rand(count, BOX, generator=chance))
-            for count in REGIONS
+        generator = torch.Generator().manual_seed(0)
+        self._images = [
+            (
+                torch.randn(count, features, generator=generator),
+                0.05 + 0.9 * torch.rand(count, BOX_NUMBERS, generator=generator),
+            )
+            for count in REGION_COUNTS
         ]
 
-    def say(self, ids: Tensor, segment_ids: Tensor, regions: Tensor, boxes: Tensor) -> dict[str, Tensor]:
-        """Outputs by name: `hidden` or `tokens` (B, T, …), `regions` (B, R, …), and any of the pair (B, …)."""
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        config = model.config
+        return cls(
+            model,
+            vocab_size=config.vocab_size,
+            special_ids=config.special_ids,
+            features=config.seeing.numbers,
+            num_segments=config.num_segments,
+        )
+
+    def named_outputs(self, ids: Tensor, segment_ids: Tensor, regions: Tensor, boxes: Tensor) -> dict[str, Tensor]:
+        """`hidden` or `tokens` (B, T, ...), `regions` (B, R, ...), and any others of the pair (B, ...)."""
         found = self.module(ids, segment_ids, regions, boxes)
         if isinstance(found, tuple):
             return found._asdict()  # type: ignore[attr-defined]
-        pointing = found.dim() == 2 and found.shape[1] == regions.shape[1] and not hasattr(self.module, "head")
-        return {"regions" if pointing else "pair": found}
+        is_grounding = found.dim() == 2 and found.shape[1] == regions.shape[1] and not hasattr(self.module, "head")
+        return {"regions" if is_grounding else "pair": found}
 
-    def pictures(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """A picture for each text: regions (B, R, F) and boxes (B, R, 5), padded by zeros."""
-        numbers = ((source != self.special_ids.pad_id).sum(1) % len(self._pictures)).tolist()
-        regions, boxes = zip(*(self._pictures[number] for number in numbers), strict=True)
+    def images(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """An image for each text: regions (B, R, F) and boxes (B, R, 5), padded with zeros."""
+        numbers = ((source != self.special_ids.pad_id).sum(1) % len(self._images)).tolist()
+        regions, boxes = zip(*(self._images[number] for number in numbers), strict=True)
         return pad_sequence(list(regions), batch_first=True), pad_sequence(list(boxes), batch_first=True)
 
-    def said(self, source: Tensor, segment_ids: Tensor) -> list[Tensor]:
-        return self.beside(source, segment_ids, *self.pictures(source))
+    def outputs_of_segments(self, source: Tensor, segment_ids: Tensor) -> list[Tensor]:
+        return self.outputs_of_images(source, segment_ids, *self.images(source))
 
-    def beside(self, source: Tensor, segment_ids: Tensor, regions: Tensor, boxes: Tensor) -> list[Tensor]:
-        """The outputs beside these pictures: of the words first, then of the regions, then of the pair."""
+    def outputs_of_images(self, source: Tensor, segment_ids: Tensor, regions: Tensor, boxes: Tensor) -> list[Tensor]:
+        """The outputs for these images: first of the tokens, then of the regions, then of the pair."""
         ids, segment_ids = pad(source, (1, 0), value=self.special_ids.bos_id), pad(segment_ids, (1, 0))
-        found = self.say(ids, segment_ids, regions, boxes)
-        unread = ids == self.special_ids.pad_id
-        blank = {"hidden": unread, "tokens": unread, "regions": ~boxes.any(-1)}
+        found = self.named_outputs(ids, segment_ids, regions, boxes)
+        is_padding = ids == self.special_ids.pad_id
+        blank = {"hidden": is_padding, "tokens": is_padding, "regions": ~boxes.any(-1)}
         outputs = [
             one.masked_fill(blank[name].view(*blank[name].shape, *[1] * (one.dim() - 2)), -torch.inf)
             for name in blank
@@ -220,8 +275,23 @@ class ReadingPictures(Reading):
         return outputs + [one[:, None] for name, one in found.items() if name not in blank]
 
 
-READS = "it reads, and does not write"
+def random_ids(vocab_size: int, special_ids: Any, count: int) -> Tensor:
+    """`count` ids, drawn uniformly, with no special id among them."""
+    allowed = torch.ones(vocab_size)
+    found = (getattr(special_ids, name, None) for name in ("pad_id", "bos_id", "eos_id", "mask_id"))
+    allowed[[number for number in found if number is not None and number >= 0]] = 0.0  # below 0 it is no id
+    return torch.multinomial(allowed, count, replacement=True)
 
 
-class Missing(Exception):  # noqa: N818 - not an error: the law does not apply
-    """What a law needs and the model does not have."""
+ADAPTERS: dict[Interface, type[ModelAdapter]] = {
+    "seq2seq": ModelAdapter,
+    "causal_lm": CausalLMAdapter,
+    "encoder": EncoderAdapter,
+    "captioner": CaptionerAdapter,
+    "vision_language": VisionLanguageAdapter,
+}
+
+
+def adapter_of(model: Model) -> ModelAdapter:
+    """The adapter for the interface of one of our models."""
+    return ADAPTERS[model.interface].of(model)

@@ -17,7 +17,7 @@ from regard.checkpoint import SETTINGS
 from regard.config import Config, override
 from regard.data.readers.pairs import BadLines, DataConfig, read_pairs
 from regard.errors import ConfigError
-from regard.experiments.cost import kept_bytes
+from regard.experiments.layer_cost import kept_bytes
 from regard.files import read_json
 from regard.generation import Greedy
 from regard.models import build

@@ -1,27 +1,26 @@
-"""The laws that a model of this house keeps, each measured: what `regard check` proves.
+"""The laws (invariants) that every model keeps, each measured: what `regard check` proves.
 
-A law compares two ways to the same numbers and reports the largest deviation it found, in spreads of the logits; or it
-asks that something does change, and reports the smallest change. The laws are for trained models: a fresh one whose
-last matrices start at zero uses neither its memory nor all its parameters yet. For a module of your own, say in a file
-how it is called, and give the file to `regard check`:
+A law compares two ways to compute the same outputs and reports the largest deviation, in spreads of the logits; or it
+requires that a change of the input changes the output, and reports the smallest change. The laws are for trained
+models: a fresh one whose residual branches start at zero does not use its source or all its parameters yet. For a
+module of your own, write a file that says how it is called, and give the file to `regard check`:
 
     from my_model import Net
     from regard.experiments.laws import ModelAdapter
-    from regard.models.symbols import Symbols
+    from regard.models.base import SpecialIds
 
-    class Mine(Subject):
+    class Mine(ModelAdapter):
         def logits(self, source, target):
             return self.module(src=source, tgt=target)
 
-    def subject():
-        return Mine(Net(), vocabulary=8000, symbols=Symbols(padding=0, begin=1, end=2))
+    def adapter():
+        return Mine(Net(), vocab_size=8000, special_ids=SpecialIds(pad_id=0, bos_id=1, eos_id=2))
 
-A module that reads both ways and does not write is a `Reading`: override its `read` (see regard.experiments.adapters);
-one that reads beside a picture a `ReadingPictures`: override its `say`; one that captions pictures a `Seeing`, whose
-source is painted from words.
-From Python, `check(adapter())` gives the findings one by one. Laws that need what a module does not have are left out,
-and say so: step-by-step writing (override `start` and `step`, see regard.generation.decode), taps (regard.layers.tap),
-`positions` (override the property: the modules whose output says where a word stands).
+For a bidirectional encoder, subclass `EncoderAdapter` and override `encode`; for an encoder of text and images,
+`VisionLanguageAdapter` and `named_outputs`; for a captioner, `CaptionerAdapter` (all in regard.experiments.adapters).
+From Python, `check(adapter())` yields the findings one by one. A law is skipped, with the reason, when the module lacks
+what it needs: decoding step by step (override `start` and `step`, see regard.generation.decode), taps
+(regard.layers.tap), or `positions` (override the property: the modules whose output is a position).
 """
 
 import math
@@ -33,26 +32,32 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.experiments.adapters import Continuing, Missing, ModelAdapter, Reading, ReadingPictures
-from regard.experiments.random_inputs import random_words
+from regard.experiments.adapters import (
+    CausalLMAdapter,
+    EncoderAdapter,
+    ModelAdapter,
+    NotApplicable,
+    VisionLanguageAdapter,
+    random_ids,
+)
 from regard.generation import Beam, Greedy, generate
 from regard.generation.decode import Limits
 from regard.inspection.capture import watch
 from regard.layers.tap import taps
 from regard.training.validation import evaluating
 
-SAME = 1e-4  # spreads of the logits: what single precision may lose on the way
-CHANGED = 1e-3  # the least that counts as a change
-LENGTHS = (9, 4, 6, 1, 7)  # of the sources the laws are tried on
+SAME = 1e-4  # the largest deviation, in spreads of the logits, that rounding to float32 may cause
+CHANGED = 1e-3  # the smallest that counts as a change
+LENGTHS = (9, 4, 6, 1, 7)  # of the sources that the laws use
 TARGET = 8  # tokens of each target
 
 
 @dataclass(frozen=True)
 class Law:
-    """A measurement and the bound it must keep."""
+    """A measurement and its bound."""
 
     name: str
-    says: str
+    statement: str
     measure: Callable[[ModelAdapter], float]
     bound: float
     at_least: bool = False  # the measurement must reach the bound instead of staying below it
@@ -60,7 +65,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a law found; `holds` is None where it does not apply. `why` says why it was left out, or what was raised."""
+    """What a law found; `holds` is None when it does not apply. `why` says why it was skipped, or what was raised."""
 
     law: Law
     deviation: float | None
@@ -70,28 +75,28 @@ class Finding:
     def holds(self) -> bool | None:
         if self.deviation is None:
             return None
-        # A deviation that is not a number compares as false: the law is broken.
+        # NaN compares as false: the law is broken.
         return self.deviation >= self.law.bound if self.law.at_least else self.deviation <= self.law.bound
 
     def __str__(self) -> str:
         if self.deviation is None:
-            return f"-  {self.law.name:<30}{'':<24}left out: {self.why}"
+            return f"-  {self.law.name:<30}{'':<24}skipped: {self.why}"
         mark = "ok" if self.holds else "NO"
         sign = ">=" if self.law.at_least else "<="
-        says = f"raised {self.why}" if self.why else self.law.says
-        return f"{mark} {self.law.name:<30}{self.deviation:<10.2g}{sign} {self.law.bound:<10.2g} {says}"
+        statement = f"raised {self.why}" if self.why else self.law.statement
+        return f"{mark} {self.law.name:<30}{self.deviation:<10.2g}{sign} {self.law.bound:<10.2g} {statement}"
 
 
 def check(adapter: ModelAdapter, seed: int = 0) -> Iterator[Finding]:
-    """Hold a model against every law, in evaluation mode, on random words."""
+    """Check every law on a model, in evaluation mode, with random tokens."""
     for law in LAWS:
         torch.manual_seed(seed)
         with evaluating(adapter.module):
             try:
                 yield Finding(law, float(law.measure(adapter)))
-            except Missing as missing:
-                yield Finding(law, None, str(missing))
-            except Exception as error:  # a model that cannot even be run so does not keep the law
+            except NotApplicable as reason:
+                yield Finding(law, None, str(reason))
+            except Exception as error:  # a model that fails on these inputs breaks the law
                 yield Finding(law, math.nan, " ".join(f"{type(error).__name__}: {error}".split())[:200])
 
 
@@ -99,24 +104,24 @@ def check(adapter: ModelAdapter, seed: int = 0) -> Iterator[Finding]:
 
 
 def random_source(adapter: ModelAdapter, lengths: Sequence[int] = LENGTHS) -> Tensor:
-    """Random words, each row closed by the end symbol and padded behind it."""
+    """Rows of random tokens, each followed by `eos_id` and padding."""
     special_ids = adapter.special_ids
     rows = torch.full((len(lengths), max(lengths) + 1), special_ids.pad_id)
     for row, length in zip(rows, lengths, strict=True):
-        row[:length] = random_words(adapter.vocab_size, adapter.config.special_ids, length)
+        row[:length] = random_ids(adapter.vocab_size, adapter.config.special_ids, length)
         row[length] = special_ids.eos_id
     return rows
 
 
 def random_target(adapter: ModelAdapter, rows: int = len(LENGTHS), length: int = TARGET) -> Tensor:
-    """Random words behind the begin symbol."""
-    words = random_words(adapter.target_vocab_size, adapter.config.special_ids, rows * (length - 1))
-    return torch.cat([torch.full((rows, 1), adapter.special_ids.bos_id), words.view(rows, length - 1)], dim=1)
+    """Random tokens after `bos_id`."""
+    ids = random_ids(adapter.target_vocab_size, adapter.config.special_ids, rows * (length - 1))
+    return torch.cat([torch.full((rows, 1), adapter.special_ids.bos_id), ids.view(rows, length - 1)], dim=1)
 
 
-def _apart(found: Tensor, wanted: Tensor) -> float:
-    """The largest difference in spreads of the logits: from the 10th to the 90th of a hundred, so that a few forbidden
-    words at -1e9 do not count. Words at -inf must be the same on both sides."""
+def _deviation(found: Tensor, wanted: Tensor) -> float:
+    """The largest difference, in spreads of the logits: from the 10th to the 90th percentile, so that a few forbidden
+    tokens at -1e9 do not count. Tokens at -inf must be the same on both sides."""
     finite = wanted.isfinite()
     if not torch.equal(finite, found.isfinite()):
         return math.inf
@@ -129,19 +134,19 @@ def _apart(found: Tensor, wanted: Tensor) -> float:
     return ((found - wanted).abs().max() / scale).item()
 
 
-def _all_apart(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> float:
-    """The output that is furthest apart, each in its own spreads; there may be more places than are wanted."""
+def _largest_deviation(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> float:
+    """Of the outputs, each in its own spreads; `found` may have more positions than `wanted`."""
     pairs = zip(found, wanted, strict=True)
-    return _worst(_apart(one[:, : other.shape[1]], other) for one, other in pairs)
+    return _largest(_deviation(one[:, : other.shape[1]], other) for one, other in pairs)
 
 
-def _worst(deviations: Iterable[float]) -> float:
-    """The largest; what is not a number is worse than all."""
+def _largest(deviations: Iterable[float]) -> float:
+    """NaN, if there is one, counts as the largest."""
     return torch.tensor(list(deviations)).max().item()
 
 
-def _least(changes: Iterable[float]) -> float:
-    """The smallest; what is not a number is less than all."""
+def _smallest(changes: Iterable[float]) -> float:
+    """NaN, if there is one, counts as the smallest."""
     return torch.tensor(list(changes)).min().item()
 
 
@@ -153,12 +158,12 @@ def causality(adapter: ModelAdapter) -> float:
     source, target = random_source(adapter), random_target(adapter)
     logits = adapter.logits(source, target)
 
-    def with_another_end(place: int) -> Tensor:
-        return torch.cat([target[:, :place], random_target(adapter)[:, place:]], dim=1)
+    def with_another_end(position: int) -> Tensor:
+        return torch.cat([target[:, :position], random_target(adapter)[:, position:]], dim=1)
 
-    return _worst(
-        _apart(adapter.logits(source, with_another_end(place))[:, :place], logits[:, :place])
-        for place in range(1, target.shape[1])
+    return _largest(
+        _deviation(adapter.logits(source, with_another_end(position))[:, :position], logits[:, :position])
+        for position in range(1, target.shape[1])
     )
 
 
@@ -168,7 +173,7 @@ def padding_invariance(adapter: ModelAdapter) -> float:
     outputs = adapter.outputs(source, target)
     wider = torch.cat([source, torch.full((len(source), 6), adapter.special_ids.pad_id)], dim=1)
     longer = torch.cat([target, torch.full((len(target), 3), adapter.special_ids.pad_id)], dim=1)
-    return _all_apart(adapter.outputs(wider, longer), outputs)
+    return _largest_deviation(adapter.outputs(wider, longer), outputs)
 
 
 @torch.no_grad()
@@ -180,28 +185,28 @@ def batch_is_single(adapter: ModelAdapter) -> float:
         single = adapter.outputs(source[row : row + 1, : length + 1], target[row : row + 1])
         for output, one in zip(alone, single, strict=True):
             output[row, : one.shape[1]] = one[0]
-    return _all_apart(alone, together)
+    return _largest_deviation(alone, together)
 
 
 @torch.no_grad()
 def cached_is_uncached(adapter: ModelAdapter) -> float:
-    """Step by step, with the rows changing places in the middle, and at last two beams for each source."""
+    """Step by step, with the rows reordered in the middle, and two beams for each source at the end."""
     source, target = random_source(adapter), random_target(adapter)
     state = adapter.start(source)
     deviations = []
-    for place in range(target.shape[1]):
-        if place in (2, 5):
-            rows = torch.randint(len(source), (len(source),)) if place == 2 else torch.arange(len(source)).flip(0)
+    for position in range(target.shape[1]):
+        if position in (2, 5):
+            rows = torch.randint(len(source), (len(source),)) if position == 2 else torch.arange(len(source)).flip(0)
             state.reorder(rows)
             source, target = source[rows], target[rows]
-        if place == 6:
+        if position == 6:
             rows = torch.arange(len(source))[:, None].expand(-1, 2)
             state.reorder(rows)
             source, target = source[rows.flatten()], target[rows.flatten()]
-            target[:, place:] = random_target(adapter, len(target), 1 + target.shape[1] - place)[:, 1:]
-        logits, state = adapter.step(target[:, place], state)
-        deviations.append(_apart(logits, adapter.logits(source, target[:, : place + 1])[:, -1]))
-    return _worst(deviations)
+            target[:, position:] = random_target(adapter, len(target), 1 + target.shape[1] - position)[:, 1:]
+        logits, state = adapter.step(target[:, position], state)
+        deviations.append(_deviation(logits, adapter.logits(source, target[:, : position + 1])[:, -1]))
+    return _largest(deviations)
 
 
 def beam_of_one_is_greedy(adapter: ModelAdapter) -> float:
@@ -214,147 +219,144 @@ def beam_of_one_is_greedy(adapter: ModelAdapter) -> float:
 @torch.no_grad()
 def watched_is_unwatched(adapter: ModelAdapter) -> float:
     source, target = random_source(adapter), random_target(adapter)
-    plain = adapter.outputs(source, target)
+    unwatched = adapter.outputs(source, target)
     with watch(adapter.module, *_taps(adapter, "")):
-        return _all_apart(adapter.outputs(source, target), plain)
+        return _largest_deviation(adapter.outputs(source, target), unwatched)
 
 
 @torch.no_grad()
 def rows_sum_to_one(adapter: ModelAdapter) -> float:
-    # Of ragged prompts the blanks before the shorter ones see nothing, and their rows are zero.
-    lengths = (9,) * len(LENGTHS) if isinstance(adapter, Continuing) else LENGTHS
-    with watch(adapter.module, *_taps(adapter, ".weights")) as seen:
+    # The left padding of shorter prompts attends to nothing: its rows are zero.
+    lengths = (9,) * len(LENGTHS) if isinstance(adapter, CausalLMAdapter) else LENGTHS
+    with watch(adapter.module, *_taps(adapter, ".weights")) as watched:
         adapter.outputs(random_source(adapter, lengths), random_target(adapter))
-    rows = torch.cat([value.sum(-1).flatten() for values in seen.values() for value in values])
+    rows = torch.cat([value.sum(-1).flatten() for values in watched.values() for value in values])
     return (rows - 1).abs().max().item()
 
 
 @torch.no_grad()
 def a_set_without_positions(adapter: ModelAdapter) -> float:
     with _no_positions(adapter):
-        return _moved_by_permutation(adapter)
+        return _deviation_when_permuted(adapter)
 
 
 @torch.no_grad()
 def a_sequence_with_positions(adapter: ModelAdapter) -> float:
-    if not (adapter.positions or adapter.ordered):
-        raise Missing("it names no `positions`")
-    return _moved_by_permutation(adapter)
+    if not (adapter.positions or adapter.is_order_aware):
+        raise NotApplicable("it names no `positions`")
+    return _deviation_when_permuted(adapter)
 
 
 @torch.no_grad()
-def memory_is_used(adapter: ModelAdapter) -> float:
+def source_is_used(adapter: ModelAdapter) -> float:
     source, other, target = random_source(adapter), random_source(adapter), random_target(adapter)
     one, two = adapter.logits(source, target), adapter.logits(other, target)
-    return _least(_apart(a, b) for a, b in zip(one, two, strict=True))
+    return _smallest(_deviation(a, b) for a, b in zip(one, two, strict=True))
 
 
 @torch.no_grad()
-def reads_both_ways(adapter: ModelAdapter) -> float:
-    """How far the words before a place move, at least, when those from there on are others."""
-    if not isinstance(adapter, Reading):
-        raise Missing("it writes, and may not see what follows")
+def is_bidirectional(adapter: ModelAdapter) -> float:
+    """The smallest change of the outputs before a position when the tokens from there on are others."""
+    if not isinstance(adapter, EncoderAdapter):
+        raise NotApplicable("it generates, and may not see later tokens")
     length = LENGTHS[0]
     source, other = (random_source(adapter, (length,) * len(LENGTHS)) for _ in range(2))
     target = random_target(adapter)
     wanted = adapter.outputs(source, target)
 
-    def moved(place: int) -> Iterator[float]:
-        changed = torch.cat([source[:, :place], other[:, place:]], dim=1)
+    def changes(position: int) -> Iterator[float]:
+        changed = torch.cat([source[:, :position], other[:, position:]], dim=1)
         pairs = zip(adapter.outputs(changed, target), wanted, strict=True)
-        return (_apart(found[:, : place + 1], output[:, : place + 1]) for found, output in pairs)
+        return (_deviation(found[:, : position + 1], output[:, : position + 1]) for found, output in pairs)
 
-    return _least(change for place in range(length) for change in moved(place))
+    return _smallest(change for position in range(length) for change in changes(position))
 
 
 @torch.no_grad()
-def sentences_told_apart(adapter: ModelAdapter) -> float:
-    if not isinstance(adapter, Reading):
-        raise Missing("it is not told which sentence a word belongs to")
+def segment_ids_matter(adapter: ModelAdapter) -> float:
+    if not isinstance(adapter, EncoderAdapter):
+        raise NotApplicable("it takes no segment ids")
     if adapter.num_segments == 1:
-        raise Missing("it knows one sentence only")
+        raise NotApplicable("it has one segment only")
     source = random_source(adapter)
-    first = adapter.said(source, torch.zeros_like(source))
-    others = (adapter.said(source, torch.full_like(source, other)) for other in range(1, adapter.num_segments))
-    return _least(_apart(one, wanted) for other in others for one, wanted in zip(other, first, strict=True))
+    first = adapter.outputs_of_segments(source, torch.zeros_like(source))
+    others = (
+        adapter.outputs_of_segments(source, torch.full_like(source, other)) for other in range(1, adapter.num_segments)
+    )
+    return _smallest(_deviation(one, wanted) for other in others for one, wanted in zip(other, first, strict=True))
 
 
 @torch.no_grad()
-def padding_regions(adapter: ModelAdapter) -> float:
-    """How far the outputs move when every picture has three more regions that are padding, with anything in them."""
-    source, segment_ids, regions, boxes = _beside_pictures(adapter)
+def region_padding_invariance(adapter: ModelAdapter) -> float:
+    """The largest deviation when every image gets three more regions that are padding, whatever their features."""
+    model, source, segment_ids, regions, boxes = _texts_and_images(adapter)
     wider = torch.cat([regions, torch.randn_like(regions[:, :1]).expand(-1, 3, -1)], dim=1)
     longer = torch.cat([boxes, torch.zeros_like(boxes[:, :1]).expand(-1, 3, -1)], dim=1)
-    assert isinstance(adapter, ReadingPictures)
-    found, wanted = (
-        adapter.beside(source, segment_ids, wider, longer),
-        adapter.beside(source, segment_ids, regions, boxes),
-    )
-    return _all_apart(found, wanted)
+    found = model.outputs_of_images(source, segment_ids, wider, longer)
+    return _largest_deviation(found, model.outputs_of_images(source, segment_ids, regions, boxes))
 
 
 @torch.no_grad()
 def both_streams_matter(adapter: ModelAdapter) -> float:
-    """How far any output of any pair moves, at least, when its picture shows something else, or its words do."""
-    source, segment_ids, regions, boxes = _beside_pictures(adapter)
-    assert isinstance(adapter, ReadingPictures)
-    wanted = adapter.beside(source, segment_ids, regions, boxes)
+    """The smallest change of any output of any pair when its image, or its text, is another."""
+    model, source, segment_ids, regions, boxes = _texts_and_images(adapter)
+    wanted = model.outputs_of_images(source, segment_ids, regions, boxes)
     others = (
-        adapter.beside(source, segment_ids, torch.randn_like(regions), boxes),
-        adapter.beside(random_source(adapter), segment_ids, regions, boxes),
+        model.outputs_of_images(source, segment_ids, torch.randn_like(regions), boxes),
+        model.outputs_of_images(random_source(adapter), segment_ids, regions, boxes),
     )
     pairs = [pair for other in others for pair in zip(other, wanted, strict=True)]
-    return _least(_apart(one[row], output[row]) for one, output in pairs for row in range(len(source)))
+    return _smallest(_deviation(one[row], output[row]) for one, output in pairs for row in range(len(source)))
 
 
-def _beside_pictures(adapter: ModelAdapter) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    if not isinstance(adapter, ReadingPictures):
-        raise Missing("it reads no text beside a picture")
+def _texts_and_images(adapter: ModelAdapter) -> tuple[VisionLanguageAdapter, Tensor, Tensor, Tensor, Tensor]:
+    if not isinstance(adapter, VisionLanguageAdapter):
+        raise NotApplicable("it takes no text and image together")
     source = random_source(adapter)
-    return source, source % adapter.num_segments, *adapter.pictures(source)
+    return adapter, source, source % adapter.num_segments, *adapter.images(source)
 
 
 def dead_parameters(adapter: ModelAdapter) -> float:
-    """Parameters that no gradient reaches. (A key's bias moves all scores of a row alike: softmax does not see it.)"""
+    """Parameters without a gradient. (The bias of a key shifts all scores of a row alike: softmax cancels it.)"""
     source, target = random_source(adapter, LENGTHS * 4), random_target(adapter, 4 * len(LENGTHS))
-    learning = {
+    learned = {
         name: parameter
         for name, parameter in adapter.module.named_parameters()
         if parameter.requires_grad and not name.endswith("key.bias")
     }
-    if not learning:
+    if not learned:
         return 0
     with torch.enable_grad():
         outputs = [output.masked_fill(output.isinf(), 0.0) for output in adapter.outputs(source, target)]
         mixed = torch.stack([(torch.randn_like(output) * output).mean() for output in outputs]).sum()
-        gradients = torch.autograd.grad(mixed, list(learning.values()), allow_unused=True)
+        gradients = torch.autograd.grad(mixed, list(learned.values()), allow_unused=True)
     return sum(gradient is None or not (gradient.any() and gradient.isfinite().all()) for gradient in gradients)
 
 
 def _taps(adapter: ModelAdapter, ending: str) -> list[str]:
     found = [path for path in taps(adapter.module) if path.endswith(ending)]
     if not found:
-        raise Missing("it has no attention" if ending else "it has no taps")
+        raise NotApplicable("it has no attention" if ending else "it has no taps")
     return found
 
 
-def _moved_by_permutation(adapter: ModelAdapter) -> float:
-    """How far the outputs move when the words of each source change places; the end stays where it is."""
-    words = adapter.words
-    if words < 2:
-        raise Missing("it sees one word of a source: that has no order")
-    source, target = random_source(adapter, (words,) * 3), random_target(adapter, 3)
-    order = torch.cat([torch.arange(words).roll(words // 2), torch.tensor([words])])
-    moved = adapter.outputs(source[:, order], target)
-    return _all_apart(moved, adapter.reordered(adapter.outputs(source, target), order))
+def _deviation_when_permuted(adapter: ModelAdapter) -> float:
+    """The largest deviation when the tokens of each source are permuted; `eos_id` stays at the end."""
+    count = adapter.permuted_tokens
+    if count < 2:
+        raise NotApplicable("it sees one token of a source, which has no order")
+    source, target = random_source(adapter, (count,) * 3), random_target(adapter, 3)
+    order = torch.cat([torch.arange(count).roll(count // 2), torch.tensor([count])])
+    permuted = adapter.outputs(source[:, order], target)
+    return _largest_deviation(permuted, adapter.reorder_outputs(adapter.outputs(source, target), order))
 
 
 @contextmanager
 def _no_positions(adapter: ModelAdapter) -> Iterator[None]:
-    if adapter.ordered:
-        raise Missing("it knows the order without positions, by recurrence, convolution or what it may see")
+    if adapter.is_order_aware:
+        raise NotApplicable("it knows the order without positions, by recurrence, convolution or a causal mask")
     if not adapter.positions:
-        raise Missing("it names no `positions`")
+        raise NotApplicable("it names no `positions`")
     hooks = [module.register_forward_hook(_zeros) for module in adapter.positions]
     try:
         yield
@@ -368,27 +370,19 @@ def _zeros(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
 
 
 LAWS = [
-    Law("causality", "a later word changes no earlier logit", causality, SAME),
+    Law("causality", "a later token changes no earlier logit", causality, SAME),
     Law("padding", "padding changes nothing", padding_invariance, SAME),
-    Law("batch = single", "what stands beside a sentence changes nothing", batch_is_single, SAME),
-    Law("cached = uncached", "a step equals the full pass, also after rows changed places", cached_is_uncached, SAME),
-    Law("beam 1 = greedy", "texts that differ", beam_of_one_is_greedy, 0),
+    Law("batch = single", "the other rows of a batch change nothing", batch_is_single, SAME),
+    Law("cached = uncached", "a decode step equals the full pass, reordered rows too", cached_is_uncached, SAME),
+    Law("beam 1 = greedy", "outputs that differ", beam_of_one_is_greedy, 0),
     Law("watched = unwatched", "what is shown is what is computed", watched_is_unwatched, SAME),
-    Law("attention rows sum to 1", "softmax over what may be seen", rows_sum_to_one, 1e-5),
-    Law("a set without positions", "the source's words may change places", a_set_without_positions, SAME),
-    Law("a sequence with positions", "with them they may not", a_sequence_with_positions, CHANGED, at_least=True),
-    Law("the memory is used", "another source, other logits", memory_is_used, CHANGED, at_least=True),
-    Law("it reads both ways", "a later word changes an earlier one", reads_both_ways, CHANGED, at_least=True),
-    Law(
-        "the sentences are told apart", "another sentence, other outputs", sentences_told_apart, CHANGED, at_least=True
-    ),
-    Law("padding regions", "empty regions of a picture change nothing", padding_regions, SAME),
-    Law(
-        "both streams matter",
-        "another picture, or another text, changes all that is said",
-        both_streams_matter,
-        CHANGED,
-        at_least=True,
-    ),
+    Law("attention rows sum to 1", "softmax over the keys that the mask allows", rows_sum_to_one, 1e-5),
+    Law("a set without positions", "permuting the source changes nothing", a_set_without_positions, SAME),
+    Law("a sequence with positions", "permuting it does", a_sequence_with_positions, CHANGED, at_least=True),
+    Law("the source is used", "another source, other logits", source_is_used, CHANGED, at_least=True),
+    Law("bidirectional", "a later token changes an earlier output", is_bidirectional, CHANGED, at_least=True),
+    Law("segment ids matter", "another segment, other outputs", segment_ids_matter, CHANGED, at_least=True),
+    Law("region padding", "padding regions of an image change nothing", region_padding_invariance, SAME),
+    Law("both streams matter", "another image or text, other outputs", both_streams_matter, CHANGED, at_least=True),
     Law("no dead parameter", "parameters without a gradient", dead_parameters, 0),
 ]

@@ -11,9 +11,9 @@ from torch.nn.functional import cross_entropy
 from regard.generation import Greedy, generate
 from regard.generation.decode import Limits
 from regard.models import build
+from regard.models.base import Seq2SeqConfig, SpecialIds
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.rnn_seq2seq import RNNConfig
-from regard.models.special_ids import Seq2SeqConfig, SpecialIds
 from regard.models.transformer import TransformerConfig
 from regard.recipes.road import SPECS
 from regard.runtime import seed_everything

@@ -1,35 +1,35 @@
-"""What a whole model costs for a source of N words and a target of M: the formula beside what was counted and timed.
+"""What a model costs: its formula beside what was counted and timed.
 
-Multiply-adds by formula are those of the matrices and of attention; counted are those of every matrix product that
-torch really did. The state is what decoding carries from step to step: a Transformer's keys and values, 2 · layers ·
-batch · (N + M) · width numbers, grow with every word; a recurrent state does not.
-A reader has none: what it costs is a pass.
+The formula (`flops` of the model's config) has the multiply-adds of the matrices and of attention; counted are those of
+every matrix product that torch computed. The state is what decoding carries from step to step: a Transformer's KV
+cache, 2 · layers · batch · (N + M) · width numbers, grows with every token; a recurrent state does not. An encoder has
+none: its cost is a forward pass.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard import kernels
-from regard.errors import InputError
-from regard.experiments.random_inputs import random_words
+from regard.errors import ConfigError, InputError
+from regard.experiments.adapters import BOX_NUMBERS, random_ids
 from regard.inspection.capture import watch
 from regard.layers.cache import KVCache
+from regard.layers.cost import ForwardCost
 from regard.layers.tap import taps
-from regard.models.bert import BertConfig
-from regard.models.captioner import CaptionerConfig
-from regard.models.special_ids import CausalLMConfig
-from regard.models.transformer import Transformer, TransformerConfig
-from regard.models.vilbert import BOX, ViLBERTConfig
-from regard.training.formulas import FORMULAS, Formula
+from regard.models.base import Interface
+from regard.tasks.loading import load
 
-BYTES = 4  # of a number in single precision
-LARGEST = 8e9  # bytes that a measurement may take
+NUMBER_BYTES = 4  # float32
+MAX_BYTES = 8e9  # that a measurement may allocate
+DEFAULT_TOKENS = 128  # of a source and of a target, or what the context of the model holds
+MAX_BOXES = 36  # regions of an image when the model is given boxes: the most the paper takes of a detector
 
 
 @dataclass(frozen=True)
@@ -42,72 +42,172 @@ class Row:
     measured: float
 
 
+class Request(NamedTuple):
+    """What `regard cost MODEL` measures: rows of a batch, and tokens; None is the default of the model."""
+
+    model: Any
+    batch: int
+    source: int | None
+    target: int | None
+    name: str  # of the model, for messages
+
+    @property
+    def context(self) -> int:
+        return getattr(self.model.config, "context", 2 * DEFAULT_TOKENS)
+
+    def ids(self, vocab_size: int, length: int) -> Tensor:
+        """Random ids (B, T)."""
+        return random_ids(vocab_size, self.model.config.special_ids, self.batch * length).view(self.batch, length)
+
+    def lengths(self) -> tuple[int, int]:
+        """Tokens of the source and of the target that the context holds."""
+        source = self.source or max(1, min(DEFAULT_TOKENS, self.context // 2))
+        return source, self.target or max(1, min(DEFAULT_TOKENS, self.context - source))
+
+    def refuse_target(self) -> None:
+        if self.target is not None:
+            raise ConfigError(
+                f"--target {self.target} is for models that generate; {self.name} is an encoder, leave it out"
+            )
+
+
+def cost_of_model(folder: Path, *, batch: int, source: int | None = None, target: int | None = None) -> list[Row]:
+    """The costs of a model folder for a batch of rows of these lengths."""
+    return model_cost(load(folder).model, batch=batch, source=source, target=target, name=str(folder))
+
+
 @torch.inference_mode()
-def model_cost(model: Any, *, batch: int, source: int, target: int) -> list[Row]:
-    """The costs of a model for a batch of pairs, with `source` and `target` tokens each; a picture has no `source`."""
-    formula = FORMULAS[type(model.config)](model.config, source, target)
-    _check_room(formula, batch, target * model.config.output_vocab_size)
-    sources = _sources(model, batch, source)
-    targets = _ids(model, model.config.output_vocab_size, batch, target)
-    if not _continues(model):
-        targets[:, 0] = model.config.special_ids.bos_id
-    passing = _Passed.over(model, sources, targets)
-    reading = _seconds(lambda: _start(model, sources, targets))
-    state = _start(model, sources, targets)
-    begun = time.perf_counter()
+def model_cost(
+    model: Any, *, batch: int, source: int | None = None, target: int | None = None, name: str = "the model"
+) -> list[Row]:
+    """The costs of one of our models."""
+    return COSTS[model.interface](Request(model, batch, source, target, name))
+
+
+# ------------------------------------------------ by interface
+
+
+def _seq2seq_cost(request: Request) -> list[Row]:
+    source, target = request.lengths()
+    config = request.model.config
+    formula = config.flops(source, target)
+    _check_memory(formula, request.batch, target * config.output_vocab_size)
+    sources = request.ids(config.vocab_size, source)
+    targets = _targets(request, target)
+    return _generator_cost(request, formula, (sources, targets), sources, targets)
+
+
+def _causal_lm_cost(request: Request) -> list[Row]:
+    """The source is the prompt: it and the target are one text."""
+    source, target = request.lengths()
+    config = request.model.config
+    formula = config.flops(source + target)
+    _check_memory(formula, request.batch, target * config.output_vocab_size)
+    prompts = request.ids(config.vocab_size, source)
+    targets = request.ids(config.output_vocab_size, target)
+    texts = torch.cat([prompts, targets], dim=1)
+    return _generator_cost(request, formula, (texts,), texts[:, : source + 1].tolist(), targets)
+
+
+def _captioner_cost(request: Request) -> list[Row]:
+    """An image has as many cells as the config says."""
+    if request.source is not None:
+        raise ConfigError(
+            f"--source {request.source} is for models that read text; {request.name} reads images, leave it out"
+        )
+    config, target = request.model.config, request.target or DEFAULT_TOKENS
+    formula = config.flops(target)
+    _check_memory(formula, request.batch, target * config.output_vocab_size)
+    pixels = torch.randn(request.batch, 3, config.side, config.side)
+    targets = _targets(request, target)
+    return _generator_cost(request, formula, (pixels, targets), pixels, targets)
+
+
+def _targets(request: Request, length: int) -> Tensor:
+    targets = request.ids(request.model.config.output_vocab_size, length)
+    targets[:, 0] = request.model.config.special_ids.bos_id
+    return targets
+
+
+def _generator_cost(
+    request: Request, formula: ForwardCost, inputs: tuple[Tensor, ...], source: Any, targets: Tensor
+) -> list[Row]:
+    """A forward pass over `inputs`; then `source` is encoded, or prefilled, and the targets decoded step by step."""
+    model, batch, target = request.model, request.batch, targets.shape[1]
+    forward = _Forward.over(model, *inputs)
+    prefill = _seconds(lambda: model.start(source))
+    state = model.start(source)
+    begin = time.perf_counter()
     for tokens in targets.T:
         _, state = model.step(tokens, state)
-    writing = time.perf_counter() - begun
+    decoding = time.perf_counter() - begin
+    adds = formula.multiply_adds
     return [
-        *_sizes(model),
-        Row("multiply-adds of a pass", "", batch * formula.multiply_adds, passing.adds),
-        Row("FLOPs a target token", "", 2 * formula.multiply_adds / target, 2 * passing.adds / batch / target),
-        Row("attention matrices", "bytes", BYTES * batch * formula.attention_numbers, passing.weights),
-        Row("key-value cache, or state", "bytes", BYTES * batch * formula.state_numbers, bytes_of(state)),
-        Row("  room taken for it", "bytes", None, sum(storages_of(state).values())),
-        *passing.times,
-        Row("reading the source", "seconds", None, reading),
-        Row("a step of writing", "seconds", None, writing / target),
-        Row("writing", "tokens/s", None, batch * target / writing),
+        *_parameter_rows(model),
+        Row("multiply-adds, forward pass", "", batch * adds, forward.multiply_adds),
+        Row("FLOPs per target token", "", 2 * adds / target, 2 * forward.multiply_adds / batch / target),
+        Row("attention matrices", "bytes", NUMBER_BYTES * batch * formula.attention_weights, forward.weight_bytes),
+        Row("KV cache, or state", "bytes", NUMBER_BYTES * batch * formula.state_numbers, bytes_of(state)),
+        Row("  allocated for it", "bytes", None, sum(storages_of(state).values())),
+        *forward.time_rows,
+        Row("prefill, or encoding the source", "seconds", None, prefill),
+        Row("decode step", "seconds", None, decoding / target),
+        Row("decoding", "tokens/s", None, batch * target / decoding),
     ]
 
 
-@torch.inference_mode()
-def reader_cost(model: Any, *, batch: int, length: int) -> list[Row]:
-    """The costs of a model that reads and does not write, for rows of `length` tokens, all of them guessed."""
-    config: BertConfig = model.config
-    formula = FORMULAS[type(config)](config, length, length)
-    _check_room(formula, batch, length * (config.vocab_size if hasattr(model, "word_logits") else config.width))
-    passing = _Passed.over(model, _ids(model, config.vocab_size, batch, length))
+def _encoder_cost(request: Request) -> list[Row]:
+    """All tokens of a row are predicted."""
+    request.refuse_target()
+    model, batch, config = request.model, request.batch, request.model.config
+    length = request.source or min(DEFAULT_TOKENS, request.context)
+    formula = config.flops(length, length)
+    _check_memory(formula, batch, length * (config.vocab_size if hasattr(model, "word_logits") else config.width))
+    forward = _Forward.over(model, request.ids(config.vocab_size, length))
+    adds = formula.multiply_adds
     return [
-        *_sizes(model),
-        Row("multiply-adds of a pass", "", batch * formula.multiply_adds, passing.adds),
-        Row("FLOPs a token", "", 2 * formula.multiply_adds / length, 2 * passing.adds / batch / length),
-        Row("attention matrices", "bytes", BYTES * batch * formula.attention_numbers, passing.weights),
-        *passing.times,
-        Row("reading", "tokens/s", None, batch * length / passing.seconds),
+        *_parameter_rows(model),
+        Row("multiply-adds, forward pass", "", batch * adds, forward.multiply_adds),
+        Row("FLOPs per token", "", 2 * adds / length, 2 * forward.multiply_adds / batch / length),
+        Row("attention matrices", "bytes", NUMBER_BYTES * batch * formula.attention_weights, forward.weight_bytes),
+        *forward.time_rows,
+        Row("encoding", "tokens/s", None, batch * length / forward.seconds),
     ]
 
 
-@torch.inference_mode()
-def pair_cost(model: Any, *, batch: int, length: int, regions: int) -> list[Row]:
-    """The costs of a model that reads a text beside a picture: of `length` tokens, all guessed, and so many regions."""
-    config: ViLBERTConfig = model.config
-    formula = FORMULAS[type(config)](config, length, length, regions)
-    _check_room(formula, batch, length * config.vocab_size + regions * config.seeing.numbers)
-    ids = _ids(model, config.vocab_size, batch, length)
-    picture = torch.randn(batch, regions, config.seeing.numbers), torch.rand(batch, regions, BOX) + 0.1
-    passing = _Passed.over(model, ids, torch.zeros_like(ids), *picture)
+def _vision_language_cost(request: Request) -> list[Row]:
+    """All tokens of a text are predicted; an image has the regions of its grid, or MAX_BOXES, and the whole image."""
+    request.refuse_target()
+    model, batch, config = request.model, request.batch, request.model.config
+    length = request.source or min(DEFAULT_TOKENS, request.context)
+    regions = 1 + (config.seeing.cells**2 or MAX_BOXES)
+    formula = config.flops(length, length, regions)
+    _check_memory(formula, batch, length * config.vocab_size + regions * config.seeing.numbers)
+    ids = request.ids(config.vocab_size, length)
+    image = torch.randn(batch, regions, config.seeing.numbers), torch.rand(batch, regions, BOX_NUMBERS) + 0.1
+    forward = _Forward.over(model, ids, torch.zeros_like(ids), *image)
     return [
-        *_sizes(model),
-        Row("multiply-adds of a pass", "", batch * formula.multiply_adds, passing.adds),
-        Row("attention matrices", "bytes", BYTES * batch * formula.attention_numbers, passing.weights),
-        *passing.times,
-        Row("reading", "pairs/s", None, batch / passing.seconds),
+        *_parameter_rows(model),
+        Row("multiply-adds, forward pass", "", batch * formula.multiply_adds, forward.multiply_adds),
+        Row("attention matrices", "bytes", NUMBER_BYTES * batch * formula.attention_weights, forward.weight_bytes),
+        *forward.time_rows,
+        Row("encoding", "pairs/s", None, batch / forward.seconds),
     ]
 
 
-def _sizes(model: Any) -> list[Row]:
+COSTS: dict[Interface, Callable[[Request], list[Row]]] = {
+    "seq2seq": _seq2seq_cost,
+    "causal_lm": _causal_lm_cost,
+    "captioner": _captioner_cost,
+    "encoder": _encoder_cost,
+    "vision_language": _vision_language_cost,
+}
+
+
+# ------------------------------------------------ counting and timing
+
+
+def _parameter_rows(model: Any) -> list[Row]:
     parameters = list(model.parameters())
     return [
         Row("parameters", "", None, sum(parameter.numel() for parameter in parameters)),
@@ -116,80 +216,54 @@ def _sizes(model: Any) -> list[Row]:
 
 
 @dataclass(frozen=True)
-class _Passed:
-    """What a pass over all places took."""
+class _Forward:
+    """What a forward pass over all positions took."""
 
-    adds: float  # multiply-adds
-    weights: float  # bytes of the attention matrices
+    multiply_adds: float
+    weight_bytes: float  # of the attention matrices
     seconds: float
 
     @classmethod
-    def over(cls, model: Any, *inputs: Tensor) -> "_Passed":
-        attention = _attention_taps(model)
+    def over(cls, model: Any, *inputs: Tensor) -> "_Forward":
         return cls(
-            counted(model, *inputs), _watched(model, attention, *inputs), _seconds(lambda: _pass(model, *inputs))
+            counted(model, *inputs),
+            _weight_bytes(model, _attention_taps(model), *inputs),
+            _seconds(lambda: model(*inputs)),
         )
 
     @property
-    def times(self) -> list[Row]:
+    def time_rows(self) -> list[Row]:
         return [
-            Row("a pass over all places", "seconds", None, self.seconds),
-            Row("arithmetic of the pass", "GFLOP/s", None, 2 * self.adds / self.seconds / 1e9),
+            Row("forward pass", "seconds", None, self.seconds),
+            Row("arithmetic of the forward pass", "GFLOP/s", None, 2 * self.multiply_adds / self.seconds / 1e9),
         ]
 
 
-def _continues(model: Any) -> bool:
-    """A language model: its source, the prompt, and its target are one text."""
-    return isinstance(model.config, CausalLMConfig)
-
-
-def _pass(model: Any, *inputs: Tensor) -> Any:
-    """Over source and target; or over the rows of a reader."""
-    return model(torch.cat(inputs, dim=1)) if _continues(model) else model(*inputs)
-
-
-def _start(model: Any, sources: Tensor, targets: Tensor) -> Any:
-    """After reading; the first target is what is stepped first."""
-    return model.start(torch.cat([sources, targets[:, :1]], dim=1).tolist() if _continues(model) else sources)
-
-
-def _sources(model: Any, batch: int, length: int) -> Tensor:
-    """Random words; or, where a model sees, random pictures, whose size is the model's."""
-    config = model.config
-    if isinstance(config, CaptionerConfig):
-        return torch.randn(batch, 3, config.side, config.side)
-    return _ids(model, config.vocab_size, batch, length)
-
-
-def _check_room(formula: Formula, batch: int, outputs: int) -> None:
-    needed = BYTES * batch * (formula.attention_numbers + formula.state_numbers + outputs)
-    if needed > LARGEST:
+def _check_memory(formula: ForwardCost, batch: int, outputs: int) -> None:
+    needed = NUMBER_BYTES * batch * (formula.attention_weights + formula.state_numbers + outputs)
+    if needed > MAX_BYTES:
         raise InputError(
-            f"attention matrices, state and outputs of this batch would take {needed / 1e9:,.0f} GB, "
-            f"measured is up to {LARGEST / 1e9:.0f}; give a smaller batch or shorter lengths"
+            f"attention matrices, state and outputs of this batch would take {needed / 1e9:,.0f} GB, the limit is "
+            f"{MAX_BYTES / 1e9:.0f} GB; give a smaller batch or shorter lengths"
         )
 
 
 def _seconds(run: Callable[[], Any]) -> float:
-    begun = time.perf_counter()
+    begin = time.perf_counter()
     run()
-    return time.perf_counter() - begun
-
-
-def _ids(model: Any, vocab_size: int, batch: int, length: int) -> Tensor:
-    return random_words(vocab_size, model.config.special_ids, batch * length).view(batch, length)
+    return time.perf_counter() - begin
 
 
 def counted(model: Any, *inputs: Tensor) -> float:
-    """Multiply-adds of all matrix products of a pass, with attention written out so that its products are seen."""
+    """Multiply-adds of all matrix products of a forward pass, with attention written out so that they are counted."""
     counter = FlopCounterMode(display=False)
     attention = _attention_taps(model)
-    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    for parameter in learning:  # a module may give out a view of one, and the counter would look for its history
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for parameter in learned:  # a module may return a view of one, and the counter would look for its history
         parameter.requires_grad_(False)
     with counter, kernels.left_out():
-        _watched(model, attention, *inputs)
-    for parameter in learning:
+        _weight_bytes(model, attention, *inputs)
+    for parameter in learned:
         parameter.requires_grad_(True)
     return counter.get_total_flops() / 2
 
@@ -198,53 +272,33 @@ def _attention_taps(model: Any) -> list[str]:
     return [path for path in taps(model) if path.endswith("weights")]
 
 
-def _watched(model: Any, attention: list[str], *inputs: Tensor) -> float:
-    """Run with these taps watched; the bytes of what came by."""
+def _weight_bytes(model: Any, attention: list[str], *inputs: Tensor) -> float:
+    """Run with these taps watched; the bytes of their values."""
     if not attention:
-        _pass(model, *inputs)
+        model(*inputs)
         return 0.0
-    with watch(model, *attention) as seen:
-        _pass(model, *inputs)
-    return float(sum(value.nbytes for values in seen.values() for value in values))
+    with watch(model, *attention) as watched:
+        model(*inputs)
+    return float(sum(value.nbytes for values in watched.values() for value in values))
 
 
 def bytes_of(state: Any) -> int:
-    """The numbers a state holds, in bytes; masks and token ids are not counted."""
+    """Bytes of the numbers in a state; masks and token ids are not counted."""
     return sum(tensor.nbytes for tensor in _numbers(state))
 
 
 def storages_of(state: Any) -> dict[int, int]:
-    """The memory behind them, by its address: a cache makes room in advance, and a view keeps all it was cut from."""
+    """Their storages by address: a cache allocates in advance, and a view keeps all of the tensor it was cut from."""
     storages = (tensor.untyped_storage() for tensor in _numbers(state))
     return {storage.data_ptr(): storage.nbytes() for storage in storages}
 
 
-def _numbers(thing: Any) -> Iterator[Tensor]:
-    if isinstance(thing, Tensor) and thing.is_floating_point():
-        yield thing
-    elif isinstance(thing, KVCache):
-        yield from thing.seen[:2]
-    elif isinstance(thing, (list, tuple)):
-        yield from (number for part in thing for number in _numbers(part))
-    elif is_dataclass(thing):
-        yield from (number for field in fields(thing) for number in _numbers(getattr(thing, field.name)))
-
-
-@dataclass(frozen=True)
-class Pairing:
-    """Attention weights a head and layer for N source and M target words: by formula, and counted as they came by."""
-
-    source: int
-    target: int
-    formula: int  # N² + M² + N M
-    counted: int
-
-
-def pairings(lengths: tuple[tuple[int, int], ...] = ((16, 16), (64, 16), (16, 64), (128, 128))) -> list[Pairing]:
-    """A Transformer of one layer and one head reads N words and writes M: how many weights it computes."""
-    model = Transformer(TransformerConfig(vocab_size=16, width=8, heads=1, layers=1, feed_forward=8)).eval()
-    found = []
-    for n, m in lengths:
-        counted_bytes = _watched(model, _attention_taps(model), _ids(model, 16, 1, n), _ids(model, 16, 1, m))
-        found.append(Pairing(n, m, n * n + m * m + n * m, int(counted_bytes) // BYTES))
-    return found
+def _numbers(state: Any) -> Iterator[Tensor]:
+    if isinstance(state, Tensor) and state.is_floating_point():
+        yield state
+    elif isinstance(state, KVCache):
+        yield from state.seen[:2]
+    elif isinstance(state, (list, tuple)):
+        yield from (number for part in state for number in _numbers(part))
+    elif is_dataclass(state):
+        yield from (number for field in fields(state) for number in _numbers(getattr(state, field.name)))

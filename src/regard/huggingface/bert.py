@@ -20,9 +20,9 @@ from regard.huggingface.folder import WEIGHTS, Loaded, Pooling, all_used, drop_c
 from regard.huggingface.language import ACTIVATIONS, Activation, TextConfig, activation_name, fits
 from regard.huggingface.names import Names, Rows
 from regard.huggingface.sentences import pooling_files, read_pooling
-from regard.models import MODELS, kind_of
+from regard.models import kind_of, model_class
+from regard.models.base import EncoderIds
 from regard.models.bert import BertConfig
-from regard.models.special_ids import EncoderIds
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 PREFIX = "bert."
@@ -129,7 +129,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     kind = _kind(theirs, found, folder / CONFIG)
     facts = to_ours(kind, theirs, symbols_of(tokenizer), f"{prefix}pooler.dense.weight" in found, folder / CONFIG)
     with torch.device("meta"):
-        model = MODELS[kind].model(facts)
+        model = model_class(kind)(facts)
     notes = _drop_pooler(found, prefix, facts, where)
     wanted = _to_theirs(kind, model.state_dict(), facts, prefix)
     ours = _to_ours(kind, take(found, {name: name for name in wanted}, wanted, where), model.state_dict(), prefix)
@@ -186,7 +186,7 @@ def to_ours(kind: str, theirs: BertFolderConfig, special_ids: EncoderIds, pooler
         facts["labels"] = _labels(theirs, path)
     elif kind == "bert-sequence-classification":
         facts["labels"] = _classes(theirs, path)
-    config: Any = MODELS[kind].config
+    config: Any = model_class(kind).config_class
     try:
         found: BertConfig = config(
             vocab_size=theirs.vocab_size,

@@ -23,9 +23,9 @@ from regard.huggingface.gguf_words import read_words
 from regard.huggingface.language import TASK, fits, symbols_of
 from regard.huggingface.names import Names
 from regard.layers.positions import RopeScaling, Rotary, stretched
+from regard.models.base import CausalLMIds
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig, RopeScalingConfig
-from regard.models.special_ids import CausalLMIds
 
 MAGIC = b"GGUF"
 TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")

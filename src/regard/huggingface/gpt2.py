@@ -25,8 +25,8 @@ from regard.huggingface.language import (
     read_words,
 )
 from regard.huggingface.names import Names
+from regard.models.base import CausalLMIds
 from regard.models.gpt import GPT, GPTConfig
-from regard.models.special_ids import CausalLMIds
 
 KINDS = ("gpt",)
 PREFIX = "transformer."

@@ -14,7 +14,7 @@ from regard.checkpoint import CONFIG, encode_tensors
 from regard.errors import FolderError
 from regard.files import encode_json, read_json
 from regard.huggingface.folder import GENERATION, WEIGHTS, ForeignConfig
-from regard.models.special_ids import CausalLMIds
+from regard.models.base import CausalLMIds
 from regard.tokenizers.text import TextTokenizer
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 

@@ -17,8 +17,8 @@ from regard.errors import ConfigError, FolderError
 from regard.huggingface.folder import WEIGHTS, ForeignConfig, Loaded, all_used, drop_copies, take, weights
 from regard.huggingface.language import TASK, TextConfig, folder_files, read_words
 from regard.huggingface.names import Names, Rows
+from regard.models.base import CausalLMIds
 from regard.models.llama import Llama, LlamaConfig, RopeScalingConfig
-from regard.models.special_ids import CausalLMIds
 
 KINDS = ("llama",)
 BASE = 10_000.0  # where a folder does not say: that of `transformers`

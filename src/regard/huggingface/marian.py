@@ -27,7 +27,7 @@ from regard.huggingface.folder import (
 )
 from regard.huggingface.generation import generation_file, search_settings
 from regard.layers.positions import sinusoidal_halves
-from regard.models.special_ids import SpecialIds
+from regard.models.base import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.tokenizers.bpe import EOS_TOKEN, PAD_TOKEN, UNK_TOKEN, BPETokenizer
 from regard.tokenizers.sentencepiece import SOURCE, SentencePieceTokenizer

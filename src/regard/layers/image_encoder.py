@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.layers import cost
 from regard.layers.attention import MultiHeadAttention
 from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
@@ -48,6 +49,18 @@ class ConvolutionEncoder(nn.Module):
             position_ids = block(position_ids)
         cells = self.norm(position_ids.flatten(2).transpose(1, 2))  # (B, P, D)
         return self.grid(cells + self.positions(0, cells.shape[1]))
+
+
+def convolution_cost(*, side: int, cell: int, width: int, blocks: int) -> cost.ForwardCost:
+    """The cost of a ConvolutionEncoder."""
+    channels, side = halvings(cell, width), side // 2
+    total, before = 48 * channels[0] * side * side, channels[0]
+    for after in channels:
+        side //= 1 if after == before else 2
+        first = 9 * after * after if after == before else 8 * before * after  # with stride 2: two 2 x 2 convolutions
+        total += (first + (2 * blocks - 1) * 9 * after * after) * side * side
+        before = after
+    return cost.ForwardCost(total)
 
 
 def halvings(cell: int, width: int) -> list[int]:
@@ -117,6 +130,14 @@ class PatchEncoder(nn.Module):
         for block in self.blocks:
             cells = block(cells)
         return self.grid(self.norm(cells))
+
+
+def patch_cost(*, side: int, cell: int, width: int, heads: int, blocks: int, feed_forward: int) -> cost.ForwardCost:
+    """The cost of a PatchEncoder."""
+    patches = (side // cell) ** 2
+    return cost.ForwardCost(
+        patches * 3 * cell**2 * width + blocks * cost.block(patches, width, feed_forward), blocks * heads * patches**2
+    )
 
 
 def patches(pixels: Tensor, cell: int) -> Tensor:

@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.config import Config
+from regard.layers import cost
 from regard.layers.attention import SelfAttention
 from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
@@ -35,6 +36,14 @@ class ViTConfig(Config):
     dropout: float = Field(0.0, ge=0, lt=1)
     mean: tuple[float, float, float] = Field((0.5, 0.5, 0.5), description="of red, green and blue, taken away")
     deviation: tuple[float, float, float] = Field((0.5, 0.5, 0.5), description="of each, divided by")
+
+    def flops(self, *, side: int, cell: int) -> cost.ForwardCost:
+        patches = (side // cell) ** 2
+        tokens = patches + 1
+        return cost.ForwardCost(
+            patches * 3 * cell**2 * self.width + self.layers * cost.block(tokens, self.width, self.feed_forward),
+            self.layers * self.heads * tokens**2,
+        )
 
 
 class VisionTransformer(nn.Module):

@@ -16,7 +16,7 @@ Dropout stands where it does in the paper, but for the one on the attention weig
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from regard.config import Config
 from regard.errors import ConfigError
-from regard.layers import masks
+from regard.layers import cost, masks
 from regard.layers.attention import SelfAttention, varlen_is_supported
 from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
@@ -33,7 +33,7 @@ from regard.layers.linear import Linear
 from regard.layers.norm import LayerNorm
 from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap, watched
-from regard.models.special_ids import EncoderIds, heads_fit
+from regard.models.base import EncoderIds, Model, heads_fit
 
 
 class BertConfig(Config):
@@ -64,17 +64,37 @@ class BertConfig(Config):
         """The same for one tokenizer."""
         return self.model_copy(update={"vocab_size": vocab_size, "special_ids": special_ids})
 
+    def flops(self, tokens: int, predicted: float) -> cost.ForwardCost:
+        d, inner = self.width, self.feed_forward or 4 * self.width
+        pooler = d * d if self.pooler else 0
+        return cost.ForwardCost(
+            self.layers * cost.block(tokens, d, inner) + pooler + self.head_multiply_adds(tokens, predicted),
+            self.layers * self.heads * tokens * tokens,
+        )
+
+    def head_multiply_adds(self, tokens: int, predicted: float) -> float:
+        return 0
+
+    def masked_lm_multiply_adds(self, predicted: float) -> float:
+        return predicted * (self.width**2 + self.width * self.vocab_size)
+
 
 class BertForPreTrainingConfig(BertConfig):
     """With heads for hidden words and the next sentence."""
 
     pooler: Literal[True] = True
 
+    def head_multiply_adds(self, tokens: int, predicted: float) -> float:
+        return self.masked_lm_multiply_adds(predicted) + 2 * self.width
+
 
 class BertForMaskedLMConfig(BertConfig):
     """With a head for hidden words."""
 
     pooler: Literal[False] = False
+
+    def head_multiply_adds(self, tokens: int, predicted: float) -> float:
+        return self.masked_lm_multiply_adds(predicted)
 
 
 class BertForSequenceClassificationConfig(BertConfig):
@@ -83,12 +103,18 @@ class BertForSequenceClassificationConfig(BertConfig):
     pooler: Literal[True] = True
     labels: tuple[str, ...] = Field((), description="the classes by name; none: it gives a score instead")
 
+    def head_multiply_adds(self, tokens: int, predicted: float) -> float:
+        return self.width * (len(self.labels) or 1)
+
 
 class BertForTokenClassificationConfig(BertConfig):
     """With a head that names each word."""
 
     pooler: Literal[False] = False
     labels: tuple[str, ...] = Field(("O",), min_length=1, description="the tags by name")
+
+    def head_multiply_adds(self, tokens: int, predicted: float) -> float:
+        return tokens * self.width * len(self.labels)
 
 
 # Devlin 2019 (base, large); Turc et al. 2019, "Well-Read Students Learn Better" (the others).
@@ -101,6 +127,29 @@ SIZES = {
     "large": BertConfig(width=1024, heads=16, layers=24),
 }
 
+TINY: dict[str, Any] = {
+    "vocab_size": 40,
+    "context": 32,
+    "width": 24,
+    "heads": 3,
+    "layers": 2,
+    "special_ids": EncoderIds(pad_id=0, bos_id=1, eos_id=2, mask_id=3),
+}
+NO_MASK = EncoderIds(pad_id=0, bos_id=1, eos_id=2, mask_id=None)
+EXAMPLES = (
+    BertConfig(**TINY),
+    BertConfig(**TINY, pooler=False, num_segments=1, activation="relu", epsilon=1e-5),
+    BertConfig(**TINY | {"heads": 1, "layers": 1, "special_ids": NO_MASK}, num_segments=3),
+    BertForPreTrainingConfig(**TINY, feed_forward=40),
+    BertForPreTrainingConfig(**TINY | {"heads": 4}, activation="gelu_tanh", dropout=0.0),
+    BertForMaskedLMConfig(**TINY),
+    BertForMaskedLMConfig(**TINY | {"heads": 2, "layers": 3}, num_segments=1, activation="swish"),
+    BertForSequenceClassificationConfig(**TINY, labels=("good", "bad", "neither")),
+    BertForSequenceClassificationConfig(**TINY, num_segments=3, feed_forward=32),  # no labels: a score
+    BertForTokenClassificationConfig(**TINY, labels=("O", "B-PER", "I-PER")),
+    BertForTokenClassificationConfig(**TINY | {"heads": 6}, num_segments=1, labels=("O", "X")),
+)
+
 
 class Read(NamedTuple):
     """A row as the encoder leaves it."""
@@ -109,12 +158,15 @@ class Read(NamedTuple):
     whole: Tensor | None  # (B, D) the row as one vector; None: it has no pooler
 
 
-class Bert(nn.Module):
+class Bert(Model):
     """`model(ids, segment_ids)` reads rows (B, T): segments are 0 for the first sentence, 1 for the second."""
 
+    config_class = BertConfig
+    interface = "encoder"
+    config: BertConfig
+
     def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.embedding = SentenceEmbedding(
             config.vocab_size,
             config.width,
@@ -183,12 +235,14 @@ class Block(nn.Module):
         return self.hidden(hidden)
 
 
-class EncoderWithHead(nn.Module):
+class EncoderWithHead(Model):
     """What the models with heads share: the encoder."""
 
+    interface = "encoder"
+    config: BertConfig
+
     def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.encoder = Bert(config)
 
     def read(self, ids: Tensor, segment_ids: Tensor | None = None) -> Read:
@@ -214,6 +268,8 @@ class Pretrained(NamedTuple):
 class BertForPreTraining(EncoderWithHead):
     """Hidden words and the next sentence: what BERT learns from any text."""
 
+    config_class = BertForPreTrainingConfig
+
     def __init__(self, config: BertForPreTrainingConfig) -> None:
         super().__init__(config)
         self.head = word_head(config)
@@ -236,6 +292,8 @@ class BertForPreTraining(EncoderWithHead):
 class BertForMaskedLM(EncoderWithHead):
     """Hidden words alone: logits (B, T, V)."""
 
+    config_class = BertForMaskedLMConfig
+
     def __init__(self, config: BertForMaskedLMConfig) -> None:
         super().__init__(config)
         self.head = word_head(config)
@@ -251,6 +309,8 @@ class BertForMaskedLM(EncoderWithHead):
 class BertForSequenceClassification(EncoderWithHead):
     """The class of a row: logits (B, C); or its score, (B, 1)."""
 
+    config_class = BertForSequenceClassificationConfig
+
     def __init__(self, config: BertForSequenceClassificationConfig) -> None:
         super().__init__(config)
         self.dropout = Dropout(config.dropout)
@@ -263,6 +323,8 @@ class BertForSequenceClassification(EncoderWithHead):
 
 class BertForTokenClassification(EncoderWithHead):
     """The tag of each word: logits (B, T, C)."""
+
+    config_class = BertForTokenClassificationConfig
 
     def __init__(self, config: BertForTokenClassificationConfig) -> None:
         super().__init__(config)

@@ -17,7 +17,7 @@ cell to add up to one over the words (eq. 14).
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -25,19 +25,26 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.images.normalizing import recolor
+from regard.layers import cost
 from regard.layers.attention import Additive, KeysValues, MultiHeadAttention, attend_written_out
 from regard.layers.beams import moved_sentences
 from regard.layers.cache import KVCache
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
-from regard.layers.image_encoder import Convolution, ConvolutionEncoder, PatchEncoder
+from regard.layers.image_encoder import (
+    Convolution,
+    ConvolutionEncoder,
+    PatchEncoder,
+    convolution_cost,
+    patch_cost,
+)
 from regard.layers.linear import Linear
 from regard.layers.positions import SinusoidalPositions
 from regard.layers.recurrent import LSTM, shown
 from regard.layers.tap import Tap
 from regard.layers.vision_transformer import VisionTransformer, ViTConfig
-from regard.models.special_ids import Seq2SeqConfig, heads_fit
+from regard.models.base import Model, Seq2SeqConfig, heads_fit
 
 
 class CaptionerConfig(Seq2SeqConfig):
@@ -88,6 +95,52 @@ class CaptionerConfig(Seq2SeqConfig):
         """P."""
         return self.grid**2
 
+    def flops(self, target: int) -> cost.ForwardCost:
+        m, d, p, layers = target, self.width, self.cells, self.layers
+        if self.decoder == "transformer":
+            block = cost.block(m, d, self.feed_forward) + cost.cross_attention(m, p, d)
+            return self._encoder_flops() + cost.ForwardCost(
+                layers * block + m * d * self.vocab_size,
+                layers * self.heads * (m * m + m * p),
+                2 * layers * (p + m) * d,
+            )
+        start = layers * 2 * d * d + p * d * d  # the first states, and the keys
+        attention = d * d + 2 * p * d + d + LSTM.gates * d * d  # query, scores and sum, gate, context into the cell
+        step = layers * LSTM.gates * 2 * d * d + 2 * d * d + d * self.vocab_size
+        return self._encoder_flops() + cost.ForwardCost(
+            start + m * (attention + step), m * p, 2 * layers * d + 2 * p * d
+        )
+
+    def _encoder_flops(self) -> cost.ForwardCost:
+        if self.vit is not None:
+            return self.vit.flops(side=self.side, cell=self.cell) + cost.ForwardCost(
+                self.cells * self.vit.width * self.width
+            )
+        if self.encoder == "cnn":
+            return convolution_cost(side=self.side, cell=self.cell, width=self.width, blocks=self.blocks)
+        return patch_cost(
+            side=self.side,
+            cell=self.cell,
+            width=self.width,
+            heads=self.heads,
+            blocks=self.blocks,
+            feed_forward=self.feed_forward,
+        )
+
+
+TINY: dict[str, Any] = {"vocab_size": 40, "side": 32, "cell": 8, "width": 24, "heads": 3, "feed_forward": 32}
+TINY_VIT = ViTConfig(width=16, heads=2, layers=2, feed_forward=20)
+NO_BIAS = TINY_VIT.model_copy(update={"bias": False})
+EXAMPLES = (
+    CaptionerConfig(**TINY),
+    CaptionerConfig(**TINY, decoder="transformer", layers=2, dropout=0.1),
+    CaptionerConfig(**TINY, encoder="patches", blocks=2, layers=2, dropout=0.1),
+    CaptionerConfig(**TINY | {"cell": 4, "side": 16}, encoder="patches", decoder="transformer"),
+    CaptionerConfig(**TINY | {"cell": 4, "side": 16}, blocks=2),
+    CaptionerConfig(**TINY, encoder="vit", vit=TINY_VIT),
+    CaptionerConfig(**TINY | {"cell": 16}, encoder="vit", vit=NO_BIAS, decoder="transformer"),
+)
+
 
 class Looked(NamedTuple):
     """What one pass gives where the weights are wanted too."""
@@ -96,12 +149,15 @@ class Looked(NamedTuple):
     weights: Tensor  # (B, H, T, P), the heads of all layers side by side
 
 
-class Captioner(nn.Module):
+class Captioner(Model):
     """`model(pixels, target)` gives logits (B, T, V): at each place, for the token that comes next."""
 
+    config_class = CaptionerConfig
+    interface = "captioner"
+    config: CaptionerConfig
+
     def __init__(self, config: CaptionerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.encoder: ConvolutionEncoder | PatchEncoder | ViTEncoder
         if config.vit is not None:
             self.encoder = ViTEncoder(config.vit, side=config.side, cell=config.cell, width=config.width)

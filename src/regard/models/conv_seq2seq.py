@@ -23,12 +23,13 @@ from regard.layers import masks
 from regard.layers.attention import SCALED_DOT, attend
 from regard.layers.beams import moved_sentences
 from regard.layers.convolution import GatedConvolution
+from regard.layers.cost import ForwardCost
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
 from regard.layers.positions import SinusoidalPositions
 from regard.layers.tap import Tap
-from regard.models.special_ids import Seq2SeqConfig
+from regard.models.base import Model, Seq2SeqConfig
 
 HALF = math.sqrt(0.5)  # the sum of two like things has the variance of one again
 
@@ -44,13 +45,33 @@ class ConvConfig(Seq2SeqConfig):
     dropout: float = Field(0.1, ge=0, lt=1)
     longest: int = Field(1024, ge=1, description="positions kept in the table; more are computed")
 
+    def flops(self, source: int, target: int) -> ForwardCost:
+        n, m, d, k = source, target, self.width, self.kernel
+        encoders, decoders = self.layers, self.decoder_layers or self.layers
+        encoder_block = n * 2 * k * d * d
+        decoder_block = m * (2 * k + 2) * d * d + 2 * m * n * d
+        return ForwardCost(
+            encoders * encoder_block + decoders * decoder_block + m * d * d + m * d * self.vocab_size,
+            decoders * m * n,
+            decoders * (k - 1) * d + 2 * n * d,
+        )
 
-class ConvTranslator(nn.Module):
+
+EXAMPLES = (
+    ConvConfig(vocab_size=40, width=24, layers=2),
+    ConvConfig(vocab_size=40, width=24, layers=3, decoder_layers=1, kernel=4),
+)
+
+
+class ConvTranslator(Model):
     """`model(source, target)` gives logits (B, T, V): at each place, for the token that comes next."""
 
+    config_class = ConvConfig
+    interface = "seq2seq"
+    config: ConvConfig
+
     def __init__(self, config: ConvConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.embedding = Embedding(config.vocab_size, config.width, pad_id=config.special_ids.pad_id)
         self.positions = SinusoidalPositions(config.longest, config.width)
         self.dropout = Dropout(config.dropout)

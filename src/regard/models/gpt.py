@@ -13,6 +13,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from regard.layers import cost
 from regard.layers.attention import SelfAttention
 from regard.layers.cache import KVCache
 from regard.layers.dropout import Dropout
@@ -23,7 +24,7 @@ from regard.layers.positions import LearnedPositions
 from regard.layers.prompts import PromptState, of_segment_ids, prefill_inputs
 from regard.layers.screening import ArgmaxShortlist
 from regard.layers.tap import Tap
-from regard.models.special_ids import CausalLMConfig, heads_fit
+from regard.models.base import CausalLMConfig, CausalLMIds, Model, heads_fit
 
 
 class GPTConfig(CausalLMConfig):
@@ -43,6 +44,14 @@ class GPTConfig(CausalLMConfig):
         heads_fit(self.width, self.heads)
         return self
 
+    def flops(self, tokens: int) -> cost.ForwardCost:
+        d, inner = self.width, self.feed_forward or 4 * self.width
+        return cost.ForwardCost(
+            self.layers * cost.block(tokens, d, inner) + tokens * d * self.vocab_size,
+            self.layers * self.heads * tokens * tokens,
+            2 * self.layers * tokens * d,
+        )
+
 
 # As published (Radford 2019, table 2).
 SIZES = {
@@ -52,15 +61,27 @@ SIZES = {
     "gpt2-xl": GPTConfig(width=1600, heads=25, layers=48),
 }
 
+TINY = {"vocab_size": 40, "context": 32, "width": 24}
+EXAMPLES = (
+    GPTConfig(**TINY, heads=3, layers=2, special_ids=CausalLMIds(bos_id=1, eos_id=2)),
+    GPTConfig(**TINY, heads=1, layers=2, special_ids=CausalLMIds(bos_id=1, eos_id=2), tied=False),
+    GPTConfig(
+        **TINY, heads=4, layers=2, special_ids=CausalLMIds(bos_id=1, eos_id=2), activation="relu", feed_forward=40
+    ),
+    GPTConfig(**TINY, heads=2, layers=1),  # without special ids
+)
 
-class GPT(nn.Module):
+
+class GPT(Model):
     """`model(ids)` gives logits (B, T, V): at each place, for the token that comes next."""
 
+    config_class = GPTConfig
+    interface = "causal_lm"
+    config: GPTConfig
     alignment_taps: tuple[str, ...] = ()
 
     def __init__(self, config: GPTConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.embedding = Embedding(config.vocab_size, config.width, scaled=False)
         self.positions = LearnedPositions(config.context, config.width)
         self.dropout = Dropout(config.dropout)

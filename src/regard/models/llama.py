@@ -17,6 +17,7 @@ from regard.config import Config
 from regard.errors import ConfigError
 from regard.layers.attention import SelfAttention, Turn
 from regard.layers.cache import KVCache
+from regard.layers.cost import ForwardCost
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import GatedFeedForward
 from regard.layers.initializing import small_normal
@@ -24,7 +25,7 @@ from regard.layers.positions import RopeScaling, Rotary
 from regard.layers.prompts import PromptState, of_segment_ids, prefill_inputs
 from regard.layers.screening import ArgmaxShortlist
 from regard.layers.tap import Tap
-from regard.models.special_ids import CausalLMConfig, heads_fit
+from regard.models.base import CausalLMConfig, CausalLMIds, Model, heads_fit
 
 
 class RopeScalingConfig(Config):
@@ -71,6 +72,16 @@ class LlamaConfig(CausalLMConfig):
             )
         return self
 
+    def flops(self, tokens: int) -> ForwardCost:
+        t, d = tokens, self.width
+        keys = d * self.num_kv_heads // self.heads
+        matrices = 2 * d * d + 2 * d * keys + 3 * d * self.feed_forward
+        return ForwardCost(
+            self.layers * (t * matrices + 2 * t * t * d) + t * d * self.vocab_size,
+            self.layers * self.heads * t * t,
+            2 * self.layers * t * keys,
+        )
+
 
 # As published.
 SIZES = {
@@ -89,15 +100,35 @@ SIZES = {
     ),
 }
 
+TINY = LlamaConfig(
+    vocab_size=40,
+    context=32,
+    width=24,
+    heads=6,
+    num_kv_heads=2,
+    layers=2,
+    feed_forward=32,
+    special_ids=CausalLMIds(bos_id=1, eos_id=2),
+)
+EXAMPLES = (
+    TINY,
+    TINY.model_copy(update={"heads": 4, "num_kv_heads": 1}),
+    TINY.model_copy(update={"heads": 3, "num_kv_heads": 3, "rope_theta": 100.0}),
+    TINY.model_copy(update={"tied": False, "bias": True}),
+    TINY.model_copy(update={"rope_theta": 100.0, "rope_scaling": RopeScalingConfig(factor=8.0, original_context=16)}),
+)
 
-class Llama(nn.Module):
+
+class Llama(Model):
     """`model(ids)` gives logits (B, T, V): at each place, for the token that comes next."""
 
+    config_class = LlamaConfig
+    interface = "causal_lm"
+    config: LlamaConfig
     alignment_taps: tuple[str, ...] = ()
 
     def __init__(self, config: LlamaConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.embedding = Embedding(config.vocab_size, config.width, scaled=False)
         rope_scaling = None if config.rope_scaling is None else RopeScaling(**config.rope_scaling.model_dump())
         self.positions = Rotary(config.width // config.heads, config.rope_theta, rope_scaling)

@@ -25,13 +25,14 @@ from regard.errors import ConfigError
 from regard.layers import masks
 from regard.layers.attention import SIMILARITIES, Additive, SimilarityName, attend
 from regard.layers.beams import moved_sentences
+from regard.layers.cost import ForwardCost
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
 from regard.layers.recurrent import CELLS, GRU, CellName, Reader, Recurrence, shown
 from regard.layers.scan import AttendingScan
 from regard.layers.tap import Tap
-from regard.models.special_ids import Seq2SeqConfig
+from regard.models.base import Model, Seq2SeqConfig
 
 
 class RNNConfig(Seq2SeqConfig):
@@ -54,13 +55,45 @@ class RNNConfig(Seq2SeqConfig):
             raise ConfigError(f"model.width={self.width} has no half for each way; try model.width={self.width + 1}")
         return self
 
+    def flops(self, source: int, target: int) -> ForwardCost:
+        n, m, d, layers, cell = source, target, self.width, self.layers, CELLS[self.cell]
+        directions, each = (2, d // 2) if self.both_ways else (1, d)
+        encoder = n * layers * directions * cell.gates * each * (d + each)
+        decoder = m * layers * cell.gates * d * 2 * d
+        bridge, attention, context, kept = 0, 0, 0, 0
+        if self.bridge != "last_state":
+            context = d
+            bridge = layers * cell.parts * d * d + cell.gates * d * d  # the first states, and c into the gates, once
+            kept = d + cell.gates * d
+        if self.bridge == "attention":
+            similarity = m * n * d  # the same for a product of vectors and for the last layer of the MLP
+            bridge += (m - 1) * cell.gates * d * d + (n + m) * d * d + similarity + m * n * d
+            attention, kept = m * n, 2 * n * d
+        output = m * (d + context) * d + m * d * self.vocab_size
+        return ForwardCost(encoder + decoder + bridge + output, attention, layers * cell.parts * d + kept)
 
-class RNNTranslator(nn.Module):
+
+TINY = {"vocab_size": 40, "width": 24}
+EXAMPLES = (
+    RNNConfig(**TINY, bridge="last_state", both_ways=False),
+    RNNConfig(**TINY, bridge="last_state", cell="lstm", layers=2),
+    RNNConfig(**TINY, bridge="fixed_context"),
+    RNNConfig(**TINY, bridge="fixed_context", cell="lstm", layers=2, both_ways=False),
+    RNNConfig(**TINY),
+    RNNConfig(**TINY, cell="lstm", layers=2, similarity="dot"),
+    RNNConfig(**TINY, layers=2, both_ways=False, similarity="scaled_dot"),
+)
+
+
+class RNNTranslator(Model):
     """`model(source, target)` gives logits (B, T, V): at each place, for the token that comes next."""
 
+    config_class = RNNConfig
+    interface = "seq2seq"
+    config: RNNConfig
+
     def __init__(self, config: RNNConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.embedding = Embedding(config.vocab_size, config.width, pad_id=config.special_ids.pad_id)
         self.encoder = nn.ModuleList(
             Reader(config.cell, config.width, config.width, both_ways=config.both_ways) for _ in range(config.layers)

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.layers import masks
+from regard.layers import cost, masks
 from regard.layers.attention import KeysValues, MultiHeadAttention, varlen_is_supported
 from regard.layers.beams import moved_sentences
 from regard.layers.cache import KVCache
@@ -29,7 +29,7 @@ from regard.layers.norm import LayerNorm
 from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
 from regard.layers.screening import ArgmaxShortlist
 from regard.layers.tap import Tap, watched
-from regard.models.special_ids import Seq2SeqConfig, SpecialIds, heads_fit
+from regard.models.base import Model, Seq2SeqConfig, SpecialIds, heads_fit
 
 TOKENS = 2048  # that are read at once, at most, or one sentence
 
@@ -77,6 +77,17 @@ class TransformerConfig(Seq2SeqConfig):
             )
         return super().fitted(vocab_size=vocab_size, special_ids=special_ids, longest=longest)
 
+    def flops(self, source: int, target: int) -> cost.ForwardCost:
+        n, m, d, inner = source, target, self.width, self.feed_forward
+        encoders, decoders = self.layers, self.decoder_layers or self.layers
+        decoder_block = cost.block(m, d, inner) + cost.cross_attention(m, n, d)
+        combine = 2 * (n + m) * d * d if self.join == "concatenated" else 0
+        return cost.ForwardCost(
+            encoders * cost.block(n, d, inner) + decoders * decoder_block + combine + m * d * self.output_vocab_size,
+            self.heads * (encoders * n * n + decoders * (m * m + n * m)),
+            2 * decoders * (n + m) * d,
+        )
+
 
 # base and big are the paper's (table 3); the smaller ones are for a laptop.
 SIZES = {
@@ -86,15 +97,26 @@ SIZES = {
     "big": TransformerConfig(width=1024, heads=16, feed_forward=4096, dropout=0.3),
 }
 
+TINY = TransformerConfig(vocab_size=40, width=24, heads=3, layers=2, feed_forward=32)
+EXAMPLES = (
+    TINY,
+    TINY.model_copy(update={"norm": "pre"}),
+    TINY.model_copy(update={"positions": "learned", "join": "concatenated", "decoder_layers": 1}),
+    TINY.model_copy(update={"positions": "halves", "activation": "swish"}),
+    TINY.model_copy(update={"target_vocab_size": 40, "tied": False, "output_bias": True, "scaled": False}),
+)
 
-class Transformer(nn.Module):
+
+class Transformer(Model):
     """`model(source, target)` gives logits (B, T, V): at each place, for the token that comes next."""
 
+    config_class = TransformerConfig
+    interface = "seq2seq"
+    config: TransformerConfig
     output_bias: Tensor | None
 
     def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         padding = config.special_ids.pad_id
         targets = config.output_vocab_size
         self.embedding = Embedding(config.vocab_size, config.width, pad_id=padding, scaled=config.scaled)

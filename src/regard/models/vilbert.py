@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from regard.config import Config
 from regard.errors import ConfigError, InputError
-from regard.layers import masks
+from regard.layers import cost, masks
 from regard.layers.attention import MultiHeadAttention, SelfAttention
 from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import ACTIVATIONS, FeedForward
@@ -32,7 +32,7 @@ from regard.layers.linear import Linear
 from regard.layers.norm import LayerNorm
 from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap
-from regard.models.special_ids import EncoderIds
+from regard.models.base import EncoderIds, Model
 
 BOX = 5  # numbers of a box: left, top, right, bottom and area, all as shares of the picture
 ACTIVATION = "gelu"
@@ -114,9 +114,38 @@ class ViLBERTConfig(Config):
         """The same for one tokenizer."""
         return self.model_copy(update={"vocab_size": vocab_size, "special_ids": special_ids})
 
+    def flops(self, tokens: int, predicted: float, regions: int) -> cost.ForwardCost:
+        n, r, text, image, layers = tokens, regions, self.text, self.regions, self.co_attention_layers
+        numbers, inner = self.seeing.numbers, self.seeing.inner
+        features = numbers * inner + inner * image.width if inner else numbers * image.width
+        co_attention = (
+            cost.cross_attention(n, r, text.width, image.width)
+            + cost.cross_attention(r, n, image.width, text.width)
+            + cost.feed_forward(n, text.width, text.inner)
+            + cost.feed_forward(r, image.width, image.inner)
+        )
+        text_block, region_block = cost.block(n, text.width, text.inner), cost.block(r, image.width, image.inner)
+        return cost.ForwardCost(
+            r * (features + BOX * image.width)
+            + (text.layers + layers) * text_block
+            + (image.layers + layers) * region_block
+            + layers * co_attention
+            + (text.width + image.width) * self.joint
+            + self.head_multiply_adds(predicted, r),
+            text.heads * (layers * (n * n + n * r) + text.layers * n * n)
+            + image.heads * (layers * (r * r + r * n) + image.layers * r * r),
+        )
+
+    def head_multiply_adds(self, predicted: float, regions: int) -> float:
+        return 0
+
 
 class ViLBERTForPreTrainingConfig(ViLBERTConfig):
     """With heads for hidden words, hidden regions and whether the two fit."""
+
+    def head_multiply_adds(self, predicted: float, regions: int) -> float:
+        d, e, classes = self.text.width, self.regions.width, self.seeing.classes or self.seeing.numbers
+        return predicted * (d * d + d * self.vocab_size) + regions * (e * e + e * classes) + self.joint
 
 
 class ViLBERTForQuestionAnsweringConfig(ViLBERTConfig):
@@ -124,13 +153,47 @@ class ViLBERTForQuestionAnsweringConfig(ViLBERTConfig):
 
     labels: tuple[str, ...] = Field(("no", "yes"), min_length=1, description="the answers by name")
 
+    def head_multiply_adds(self, predicted: float, regions: int) -> float:
+        return self.joint * (self.joint + len(self.labels))
+
 
 class ViLBERTForGroundingConfig(ViLBERTConfig):
     """With a head that chooses a region."""
 
+    def head_multiply_adds(self, predicted: float, regions: int) -> float:
+        return regions * (self.regions.width * self.joint + self.joint)
+
 
 class ViLBERTForRetrievalConfig(ViLBERTConfig):
     """With a head that says how well text and picture go together."""
+
+    def head_multiply_adds(self, predicted: float, regions: int) -> float:
+        return self.joint
+
+
+TINY: dict[str, Any] = {
+    "vocab_size": 40,
+    "context": 32,
+    "text": StreamConfig(width=24, heads=3, layers=1),
+    "regions": StreamConfig(width=16, heads=2, layers=1, feed_forward=24),
+    "co_attention_layers": 2,
+    "joint": 20,
+    "seeing": SeeingConfig(features=10),
+    "special_ids": EncoderIds(pad_id=0, bos_id=1, eos_id=2, mask_id=3),
+}
+WIDE = StreamConfig(width=32, heads=4, layers=0)
+NARROW = StreamConfig(width=12, heads=3, layers=0)
+EXAMPLES = (
+    ViLBERTConfig(**TINY),
+    ViLBERTConfig(**TINY | {"regions": WIDE}, num_segments=1),
+    ViLBERTForPreTrainingConfig(**TINY | {"seeing": SeeingConfig(features=10, classes=6)}),
+    ViLBERTForPreTrainingConfig(**TINY | {"co_attention_layers": 1}, dropout=0.0),  # without classes: features
+    ViLBERTForQuestionAnsweringConfig(
+        **TINY | {"seeing": SeeingConfig(features=10, inner=12)}, labels=("red", "two", "no")
+    ),
+    ViLBERTForGroundingConfig(**TINY),
+    ViLBERTForRetrievalConfig(**TINY | {"text": NARROW}),
+)
 
 
 class Read(NamedTuple):
@@ -142,12 +205,15 @@ class Read(NamedTuple):
     picture: Tensor  # (B, J) the picture as one vector
 
 
-class ViLBERT(nn.Module):
+class ViLBERT(Model):
     """`model(ids, segment_ids, regions, boxes)` reads texts (B, T) beside pictures of regions (B, R, F), (B, R, 5)."""
 
+    config_class = ViLBERTConfig
+    interface = "vision_language"
+    config: ViLBERTConfig
+
     def __init__(self, config: ViLBERTConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.text_embedding = SentenceEmbedding(
             config.vocab_size,
             config.text.width,
@@ -278,12 +344,13 @@ class CoAttention(nn.Module):
         return self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
 
 
-class EncoderWithHead(nn.Module):
+class EncoderWithHead(Model):
     """What the models with heads share: the encoder."""
 
+    interface = "vision_language"
+
     def __init__(self, config: ViLBERTConfig) -> None:
-        super().__init__()
-        self.config: Any = config
+        super().__init__(config)
         self.encoder = ViLBERT(config)
 
     def read(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> Read:
@@ -305,6 +372,8 @@ class Pretrained(NamedTuple):
 
 class ViLBERTForPreTraining(EncoderWithHead):
     """Hidden words, hidden regions and whether the two fit: what ViLBERT learns from pictures with captions."""
+
+    config_class = ViLBERTForPreTrainingConfig
 
     def __init__(self, config: ViLBERTForPreTrainingConfig) -> None:
         super().__init__(config)
@@ -346,6 +415,8 @@ class RegionHead(nn.Module):
 class ViLBERTForQuestionAnswering(EncoderWithHead):
     """The answer for a pair: logits (B, C)."""
 
+    config_class = ViLBERTForQuestionAnsweringConfig
+
     def __init__(self, config: ViLBERTForQuestionAnsweringConfig) -> None:
         super().__init__(config)
         self.dropout = Dropout(config.dropout)
@@ -363,6 +434,8 @@ class ViLBERTForQuestionAnswering(EncoderWithHead):
 class ViLBERTForGrounding(EncoderWithHead):
     """Which region the text means: logits (B, R), -inf for padding. Each is judged as the whole picture else is."""
 
+    config_class = ViLBERTForGroundingConfig
+
     def __init__(self, config: ViLBERTForGroundingConfig) -> None:
         super().__init__(config)
         self.fits = Linear(config.joint, 1)
@@ -377,6 +450,8 @@ class ViLBERTForGrounding(EncoderWithHead):
 
 class ViLBERTForRetrieval(EncoderWithHead):
     """How well text and picture go together: scores (B,), for ranking."""
+
+    config_class = ViLBERTForRetrievalConfig
 
     def __init__(self, config: ViLBERTForRetrievalConfig) -> None:
         super().__init__(config)

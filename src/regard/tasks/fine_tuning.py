@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError, InputError
 from regard.huggingface.bert import symbols_of
+from regard.models.base import EncoderIds
 from regard.models.bert import BertConfig
-from regard.models.special_ids import EncoderIds
 from regard.tasks.kept_tokenizer import kept_or_made
 from regard.tasks.recipe import Given
 from regard.tasks.warm_start import start_weights

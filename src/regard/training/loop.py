@@ -28,7 +28,7 @@ from regard.errors import ConfigError, TrainingError
 from regard.files import Files
 from regard.runtime import matrix_limit, seed_everything
 from regard.training import validation as evaluation
-from regard.training.formulas import training_flops
+from regard.training.flops import training_flops
 from regard.training.log import Log
 from regard.training.optimizer import (
     Kind,

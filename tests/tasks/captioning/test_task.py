@@ -11,8 +11,8 @@ from torch.testing import assert_close
 from regard.data.batches import Position
 from regard.generation import Greedy
 from regard.images.normalizing import normalize
+from regard.models.base import SpecialIds
 from regard.models.captioner import Captioner, CaptionerConfig
-from regard.models.special_ids import SpecialIds
 from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scenes
 from regard.synthetic.scenes.vocabulary import VOCABULARY

@@ -16,7 +16,7 @@ from regard import huggingface, kernels
 from regard.errors import InputError
 from regard.files import write_folder
 from regard.huggingface.folder import Pooling
-from regard.models import MODELS
+from regard.models import model_class
 from regard.synthetic.translation.sentences import sentences
 from regard.tasks.embedding.pipeline import Embedder
 from regard.tasks.encoding import FEW, batches_by_length, batches_of_texts, pooled
@@ -51,7 +51,8 @@ def make(words):
 
     def make(kind="bert", pooling=None):
         torch.manual_seed(2)
-        config, model = MODELS[kind]
+        model = model_class(kind)
+        config = model.config_class
         built = model(config(**facts)).eval()
         with torch.no_grad():
             for weight in built.encoder.parameters():

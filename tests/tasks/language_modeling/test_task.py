@@ -15,7 +15,7 @@ from regard.tasks.language_modeling.dataset import LanguageText
 from regard.tasks.language_modeling.task import LanguageModeling, surprise
 from regard.tokenizers.text import TextTokenizer
 from regard.training.validation import metrics, validation_loss
-from tests.contracts.examples import LANGUAGE_MODELS, named
+from tests.contracts.examples import CAUSAL_LM, named
 
 TEXTS = ["It was the best of times. ", "ñ — the worst.", "Then nothing happened for a while. " * 3, "The end"]
 
@@ -37,7 +37,7 @@ def task(request, tmp_path):
     return LanguageModeling(LanguageText(*streams, context=20, apart=request.param))
 
 
-@pytest.mark.parametrize("example", LANGUAGE_MODELS, ids=named)
+@pytest.mark.parametrize("example", CAUSAL_LM, ids=named)
 def test_the_loss_is_plain_cross_entropy_summed_over_what_is_asked(task, example):
     model = example.loud_model()
     _, training = next(task.training_batches(max_tokens=100, seed=3, start=Position(0, 0)))
@@ -56,7 +56,7 @@ def test_the_loss_is_plain_cross_entropy_summed_over_what_is_asked(task, example
 
 
 def test_the_held_out_loss_is_a_mean_over_every_token_but_the_first(task):
-    model = LANGUAGE_MODELS[0].loud_model()
+    model = CAUSAL_LM[0].loud_model()
     for max_tokens in (20, 60, 1000):  # however many windows stand side by side
         batches = list(task.validation_batches(max_tokens=max_tokens))
         loss = validation_loss(model, task, batches)
@@ -69,7 +69,7 @@ def test_the_held_out_loss_is_a_mean_over_every_token_but_the_first(task):
 
 
 def test_measures_are_the_loss_in_other_units(task):
-    found = metrics(LANGUAGE_MODELS[0].model(), task, 2.0, [])
+    found = metrics(CAUSAL_LM[0].model(), task, 2.0, [])
     bytes_, tokens = len("".join(TEXTS).encode()), len(task.data.validation)
     assert tokens == len("".join(TEXTS)) + len(TEXTS)  # a character a token, and the ends
     assert found == pytest.approx({"perplexity": math.exp(2), "bits_per_byte": 2 / math.log(2) * tokens / bytes_})
@@ -77,7 +77,7 @@ def test_measures_are_the_loss_in_other_units(task):
 
 def test_bits_a_byte_do_not_fall_where_an_evaluation_looks_at_less(task):
     part = LanguageModeling(replace(task.data, evaluated=30))
-    whole, less = (metrics(LANGUAGE_MODELS[0].model(), one, 2.0, []) for one in (task, part))
+    whole, less = (metrics(CAUSAL_LM[0].model(), one, 2.0, []) for one in (task, part))
     assert less["bits_per_byte"] == pytest.approx(whole["bits_per_byte"])
 
 

@@ -11,8 +11,8 @@ from torch.testing import assert_close
 from regard.data.batches import Position
 from regard.data.masking import MaskingConfig, PieceTable
 from regard.data.stores.documents import TokenizedDocuments
+from regard.models.base import EncoderIds
 from regard.models.bert import BertForMaskedLM, BertForMaskedLMConfig, BertForPreTraining, BertForPreTrainingConfig
-from regard.models.special_ids import EncoderIds
 from regard.tasks.loading import RUNNERS
 from regard.tasks.masked_lm.dataset import MaskedText
 from regard.tasks.masked_lm.task import MaskedLanguage, MaskedLanguageConfig

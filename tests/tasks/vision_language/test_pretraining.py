@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from regard.data.batches import Position
 from regard.data.masking import PieceTable
 from regard.data.regions import UNKNOWN, PictureRegions, Regions, geometry
-from regard.models.special_ids import EncoderIds
+from regard.models.base import EncoderIds
 from regard.models.vilbert import (
     SeeingConfig,
     StreamConfig,

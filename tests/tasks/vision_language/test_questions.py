@@ -15,7 +15,7 @@ from regard.tasks.loading import RUNNERS
 from regard.tasks.vision_language.questions import PictureQuestions, Pointing, accuracies
 from regard.tasks.vision_language.rows import PictureRows
 from regard.training.validation import metrics
-from tests.contracts.examples import IMAGE_TEXT
+from tests.contracts.examples import VISION_LANGUAGE
 
 ROWS = 40
 
@@ -40,7 +40,7 @@ def rows() -> PictureRows:
 
 @pytest.fixture(params=["vilbert-question-answering", "vilbert-grounding"])
 def model(request):
-    return next(example for example in IMAGE_TEXT if example.kind == request.param).loud_model()
+    return next(example for example in VISION_LANGUAGE if example.kind == request.param).loud_model()
 
 
 def test_a_row_stands_beside_its_picture():

@@ -11,7 +11,7 @@ from regard.data.stores.cache import cached, content_key
 from regard.data.stores.pairs import TokenizedPairs
 from regard.errors import DataError
 from regard.files import write_file
-from regard.models.special_ids import SpecialIds
+from regard.models.base import SpecialIds
 from regard.synthetic.translation.passages import passages
 from regard.synthetic.translation.sampling import Split
 from regard.tasks.recipe import Given, Prepared, Run

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.huggingface.bert import symbols_of
-from regard.models.special_ids import EncoderIds
+from regard.models.base import EncoderIds
 from regard.models.vilbert import SeeingConfig, StreamConfig, ViLBERTConfig
 from regard.tasks.recipe import Given
 from regard.tasks.warm_start import start_weights

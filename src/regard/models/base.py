@@ -1,11 +1,44 @@
-"""What every model shares with its tokenizer: how many ids there are, and which of them are no words."""
+"""What all models share: what a model says of itself, and the part of a config that a tokenizer decides.
 
-from typing import Self
+The interface says how a model is called. `regard check`, `regard cost`, the training loop and the contract tests choose
+by it how they drive a model:
+
+    seq2seq           model(source, target) -> logits (B, T, V); start(source) and step(tokens, state)
+    causal_lm         model(ids, segment_ids) -> logits (B, T, V); start(prompts) and step(tokens, state)
+    encoder           model(ids, segment_ids) -> outputs of the tokens (B, T, ...) and of the row (B, ...)
+    captioner         model(pixels, target) -> logits (B, T, V); start(pixels) and step(tokens, state)
+    vision_language   model(ids, segment_ids, regions, boxes) -> outputs of tokens, regions and the pair
+
+The config of each has `flops`: the cost of a forward pass over one row, a `regard.layers.cost.ForwardCost`:
+
+    seq2seq           flops(source, target)               tokens of both sides
+    causal_lm         flops(tokens)
+    encoder           flops(tokens, predicted)            how many of them a masked LM head predicts
+    captioner         flops(target)                       tokens of the caption
+    vision_language   flops(tokens, predicted, regions)
+"""
+
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from torch import nn
 
 from regard.config import Config
 from regard.errors import ConfigError
+
+Interface = Literal["seq2seq", "causal_lm", "encoder", "captioner", "vision_language"]
+
+
+class Model(nn.Module):
+    """The base of every architecture: which config it is built from, and how it is called."""
+
+    config_class: ClassVar[type[Config]]
+    interface: ClassVar[Interface]
+    config: Any
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config = config
 
 
 class SpecialIds(Config):

@@ -1,6 +1,4 @@
-"""What must hold for every entry of MODELS that translates; test_language_models.py has those that write on,
-test_readers.py those that read and do not write.
-"""
+"""What must hold for every seq2seq model in MODELS; each other interface has a file of its own."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,13 +13,13 @@ from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation.decode import Limits
 from regard.inspection.capture import watch
 from regard.layers.tap import taps
-from regard.models import MODELS
-from tests.contracts.examples import EXAMPLES, TRANSLATORS, named
+from regard.models import MODELS, build
+from tests.contracts.examples import EXAMPLES, SEQ2SEQ, named
 
 LENGTHS = [7, 3, 5, 1]
 
 
-@pytest.fixture(params=TRANSLATORS, ids=named)
+@pytest.fixture(params=SEQ2SEQ, ids=named)
 def example(request):
     return request.param
 
@@ -32,19 +30,24 @@ def model(example):
 
 
 @pytest.fixture
-def source() -> Tensor:
+def special_ids(example):
+    return example.config.special_ids
+
+
+@pytest.fixture
+def source(special_ids) -> Tensor:
     generator = torch.Generator().manual_seed(1)
     rows = torch.randint(3, 40, (len(LENGTHS), max(LENGTHS) + 1), generator=generator)
     for row, length in zip(rows, LENGTHS, strict=True):
-        row[length], row[length + 1 :] = 2, 0
+        row[length], row[length + 1 :] = special_ids.eos_id, special_ids.pad_id
     return rows
 
 
 @pytest.fixture
-def target() -> Tensor:
+def target(special_ids) -> Tensor:
     generator = torch.Generator().manual_seed(2)
     rows = torch.randint(3, 40, (len(LENGTHS), 6), generator=generator)
-    rows[:, 0] = 1
+    rows[:, 0] = special_ids.bos_id
     return rows
 
 
@@ -54,7 +57,7 @@ def test_every_architecture_has_an_example():
 
 def test_builds_on_the_meta_device_without_memory(example):
     with torch.device("meta"):
-        model = MODELS[example.kind].model(example.config)
+        model = build(example.config)
     assert all(parameter.is_meta for parameter in model.parameters())
 
 
@@ -68,20 +71,20 @@ def test_save_and_load_are_bit_equal(example, model, source, target, tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(encode_tensors(model.state_dict()))
     with torch.device("meta"):
-        loaded = MODELS[example.kind].model(example.config)
+        loaded = build(example.config)
     assign_weights(loaded, read_tensors(path), str(path))
     assert torch.equal(loaded.eval()(source, target), model(source, target))
-    assert MODELS[example.kind].config.model_validate_json(example.config.model_dump_json()) == example.config
+    assert type(example.config).model_validate_json(example.config.model_dump_json()) == example.config
 
 
 def test_logits_are_one_a_word_and_place(example, model, source, target):
     assert model(source, target).shape == (*target.shape, example.config.vocab_size)
 
 
-def test_padding_changes_nothing(model, source, target):
+def test_padding_changes_nothing(model, source, target, special_ids):
     logits = model(source, target)
-    wider = torch.cat([source, torch.zeros(len(source), 5, dtype=torch.long)], dim=1)
-    longer = torch.cat([target, torch.zeros(len(target), 4, dtype=torch.long)], dim=1)
+    wider = torch.cat([source, torch.full((len(source), 5), special_ids.pad_id)], dim=1)
+    longer = torch.cat([target, torch.full((len(target), 4), special_ids.pad_id)], dim=1)
     assert_close(model(wider, longer)[:, : target.shape[1]], logits)
 
 
@@ -110,9 +113,9 @@ def test_the_source_is_used(model, source, target):
 
 
 @torch.no_grad()
-def test_a_cached_step_equals_the_full_pass(model, source, target):
+def test_a_cached_step_equals_the_full_pass(model, source, target, special_ids):
     state = model.start(source)
-    assert state.first.tolist() == [1] * len(source)
+    assert state.first.tolist() == [special_ids.bos_id] * len(source)
     steps = []
     for tokens in target.T:
         logits, state = model.step(tokens, state)
@@ -170,13 +173,13 @@ def test_gradient_reaches_every_parameter(model, source, target):
     assert [name for name in silent if not name.endswith("key.bias")] == []
 
 
-def test_overfits_one_batch(example, source, target):
+def test_overfits_one_batch(example, source, target, special_ids):
     model = example.model().train()
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    answers = torch.cat([target[:, 1:], torch.full((len(target), 1), 2)], dim=1)
+    answers = torch.cat([target[:, 1:], torch.full((len(target), 1), special_ids.eos_id)], dim=1)
     for _ in range(150):
         loss = nn.functional.cross_entropy(model(source, target).flatten(0, 1), answers.flatten())
         optimizer.zero_grad()
@@ -210,10 +213,10 @@ def test_a_beam_of_one_is_greedy(model, source):
 
 
 @torch.no_grad()
-def test_a_log_probability_is_what_the_full_pass_says(model, source):
+def test_a_log_probability_is_what_the_full_pass_says(model, source, special_ids):
     for hypotheses in generate(model, source[:1], Beam(4, n_best=4), Limits([8])):
         for found in hypotheses:
-            written = [*found.tokens, 2] if found.ended else found.tokens
-            logits = model(source[:1], torch.tensor([[1, *written[:-1]]]))
+            written = [*found.tokens, special_ids.eos_id] if found.ended else found.tokens
+            logits = model(source[:1], torch.tensor([[special_ids.bos_id, *written[:-1]]]))
             total = logits.log_softmax(-1)[0].gather(1, torch.tensor(written)[:, None]).sum()
             assert found.log_probability == pytest.approx(total.item(), abs=1e-4)

@@ -1,4 +1,4 @@
-"""What must hold for every entry of MODELS that reads both ways and does not write."""
+"""What must hold for every encoder in MODELS: it reads in both directions and does not generate."""
 
 import pytest
 import torch
@@ -9,13 +9,13 @@ from torch.testing import assert_close
 from regard.checkpoint import assign_weights, encode_tensors, read_tensors
 from regard.inspection.capture import watch
 from regard.layers.tap import taps
-from regard.models import MODELS, build
-from tests.contracts.examples import READERS, named
+from regard.models import build
+from tests.contracts.examples import ENCODERS, named
 
 LENGTHS = [9, 4, 6, 3]  # of the rows, symbols counted
 
 
-@pytest.fixture(params=READERS, ids=named)
+@pytest.fixture(params=ENCODERS, ids=named)
 def example(request):
     return request.param
 
@@ -84,19 +84,14 @@ def test_save_and_load_are_bit_equal(example, model, ids, segment_ids, tmp_path)
     assign_weights(loaded, read_tensors(path), str(path))
     found, wanted = said(loaded.eval(), ids, segment_ids), said(model, ids, segment_ids)
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
-    assert MODELS[example.kind].config.model_validate_json(example.config.model_dump_json()) == example.config
+    assert type(example.config).model_validate_json(example.config.model_dump_json()) == example.config
 
 
-def test_each_head_says_what_its_kind_says(example, model, ids):
-    config, (rows, length) = example.config, ids.shape
-    shapes = {
-        "bert": {"hidden": (rows, length, config.width)} | ({"whole": (rows, config.width)} if config.pooler else {}),
-        "bert-pretraining": {"tokens": (rows, length, config.vocab_size), "next": (rows, 2)},
-        "bert-masked-lm": {"tokens": (rows, length, config.vocab_size)},
-        "bert-sequence-classification": {"row": (rows, len(getattr(config, "labels", ())) or 1)},
-        "bert-token-classification": {"tokens": (rows, length, len(getattr(config, "labels", ())))},
-    }
-    assert {name: value.shape for name, value in said(model, ids).items()} == shapes[example.kind]
+def test_outputs_are_of_tokens_or_of_the_row(model, ids):
+    found = said(model, ids)
+    assert found
+    for value in found.values():
+        assert value.shape[: value.dim() - 1] in (ids.shape, ids.shape[:1])
 
 
 def test_padding_changes_nothing(model, ids, segment_ids):
@@ -174,13 +169,12 @@ def test_a_row_of_padding_alone_has_finite_outputs_and_gradients(model, ids):
     assert_same({name: value[:-1] for name, value in found.items()}, said(model, ids), ids)
 
 
-def answers(example, outputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Something to learn for each output: classes, or numbers where it gives vectors or a score."""
+def answers(model: nn.Module, outputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A target for each output: classes; numbers for vectors and scores."""
     generator = torch.Generator().manual_seed(2)
-    numbers = example.kind == "bert" or not getattr(example.config, "labels", True)
     return {
         name: torch.rand(value.shape, generator=generator) - 0.5
-        if numbers
+        if value.shape[-1] == 1 or not hasattr(model, "head")
         else torch.randint(value.shape[-1], value.shape[:-1], generator=generator)
         for name, value in outputs.items()
     }
@@ -191,7 +185,7 @@ def test_overfits_one_batch(example, ids, segment_ids):
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    wanted = answers(example, said(model, ids, segment_ids))
+    wanted = answers(model, said(model, ids, segment_ids))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(150):
         loss = torch.zeros(())
