@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.errors import FolderError, InputError
-from regard.tokenizers.bpe import EOS_TOKEN, PAD_TOKEN, UNK_TOKEN, check_utf8
-from regard.tokenizers.token_bytes import SPACE
-from regard.tokenizers.words import WORD, single_token_words
+from regard.tokenizers.bpe import EOS_TOKEN, PAD_TOKEN, UNK_TOKEN
+from regard.tokenizers.metaspace import MetaspaceTokenizer
 
 SOURCE, TARGET = "source.spm", "target.spm"
 VOCAB, TARGET_VOCAB = "vocab.json", "target_vocab.json"
@@ -23,11 +22,8 @@ TRAINER, NORMALIZER = 2, 3  # protobuf fields after the tokens; a file cut off b
 LANGUAGE = re.compile(r">>[^<>\s]+<<")  # target language of a multilingual model: ">>spa<< Good morning."
 
 
-class SentencePieceTokenizer:
-    """Text to token ids and back. `target` is the tokenizer of the target language, often the same.
-
-    Make one with `load_model` (T5) or `from_folder` (OPUS-MT). The pad token also starts the decoder.
-    """
+class SentencePieceTokenizer(MetaspaceTokenizer):
+    """A tokenizer over the SentencePiece library. Make one with `load_model` (T5) or `from_folder` (OPUS-MT)."""
 
     def __init__(
         self,
@@ -54,14 +50,7 @@ class SentencePieceTokenizer:
         if vocab is None:
             own = [self._model.id_to_piece(number) for number in range(self._model.get_piece_size())]
             vocab = {token: number for number, token in enumerate([*own, *extra_tokens])}
-        for token in (EOS_TOKEN, UNK_TOKEN, PAD_TOKEN):
-            if token not in vocab:
-                raise FolderError(f"has no {token}; wanted the tokenizer of a T5 or Marian model")
-        self.vocab = vocab
-        self._tokens = {number: token for token, number in vocab.items()}
-        self.eos_id, self.unk_id = vocab[EOS_TOKEN], vocab[UNK_TOKEN]
-        self.pad_id = self.bos_id = vocab[PAD_TOKEN]
-        self.target = target or self
+        super().__init__(vocab, target, extra_tokens)
         self._languages = [token for token in vocab if LANGUAGE.fullmatch(token)]
 
     @classmethod
@@ -86,17 +75,9 @@ class SentencePieceTokenizer:
             found[TARGET_VOCAB] = _encode_vocab(self.target.vocab)
         return found
 
-    @property
-    def vocab_size(self) -> int:
-        """One more than the highest id."""
-        return max(self._tokens) + 1
-
-    def encode(self, text: str) -> list[int]:
-        """The token ids of a text, without special tokens."""
-        check_utf8(text)
+    def segment(self, text: str) -> list[str]:
         language, rest = self._split_language(text)
-        tokens = [*language, *self._model.encode(rest, out_type=str)]
-        return [self.vocab.get(token, self.unk_id) for token in tokens]
+        return [*language, *self._model.encode(rest, out_type=str)]
 
     def _split_language(self, text: str) -> tuple[list[str], str]:
         """The language code before a text, and the rest. InputError: a multilingual model without this language."""
@@ -108,47 +89,6 @@ class SentencePieceTokenizer:
             near = difflib.get_close_matches(code, self._languages, n=3, cutoff=0.0)
             raise InputError(f"{code} is no language of this model; the nearest are {' '.join(near)}")
         return [code], text[len(code) :]
-
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of many texts."""
-        return [self.encode(text) for text in texts]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of the ids; eos and padding are skipped, an unknown token is "⁇"."""
-        return "".join(self._text(number) for number in ids).removeprefix(" ")
-
-    def word_ids(self, ids: Sequence[int]) -> list[int]:
-        """For each token the index of its word in `split_words(decode(ids))`; -1 for special tokens and no word."""
-        texts = [self._text(number) for number in ids]
-        whole = "".join(texts)
-        begins = [match.start() for match in WORD.finditer(whole)]
-        result, start = [], 0
-        for text in texts:
-            first = start + len(text) - len(text.lstrip())
-            before = sum(begin <= first for begin in begins)
-            result.append(before - 1 if text and begins else -1)
-            start += len(text)
-        return result
-
-    def single_token_words(self) -> list[str | None]:
-        """For each id the word that it spells on its own, or None."""
-        return single_token_words([self._text(number).encode() for number in range(self.vocab_size)])
-
-    def token_labels(self, ids: Sequence[int]) -> list[str]:
-        """A short label for each token, for plots: "walk", "·ing" (continues a word), "</s>"."""
-        return [self._label(number) for number in ids]
-
-    def _label(self, number: int) -> str:
-        token = self._tokens.get(number, UNK_TOKEN)
-        if token in (EOS_TOKEN, PAD_TOKEN, UNK_TOKEN):
-            return token
-        return token.removeprefix(SPACE) or "␣" if token.startswith(SPACE) else f"·{token}"
-
-    def _text(self, number: int) -> str:
-        token = self._tokens.get(number, UNK_TOKEN)
-        if token in (EOS_TOKEN, PAD_TOKEN):
-            return ""
-        return "⁇" if token == UNK_TOKEN else token.replace(SPACE, " ")
 
 
 def _read_model(
