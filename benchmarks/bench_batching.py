@@ -1,8 +1,8 @@
-"""Length-bucketed batches beside packed rows and random padded ones, in real target tokens a second of training.
+"""Length-bucketed batches beside random padded ones, in real target tokens a second of training.
 
     .venv/bin/python benchmarks/bench_batching.py
 
-The same model, sentences and budget of positions; the three ways take turns, and medians are compared.
+The same model, sentences and budget of positions; the two take turns, and medians are compared.
 """
 
 import json
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from regard import runtime
-from regard.data.batches import PairBatch, bucketed, collate_packed, collate_padded, packed, shuffled
+from regard.data.batches import PairBatch, bucketed, collate_padded, shuffled
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.synthetic.translation.sentences import sentences
 from regard.tasks.translation.task import Translation
@@ -21,7 +21,7 @@ from regard.tokenizers.bpe import BPETokenizer
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
 
-BUDGET, ROW, ROUNDS, STEPS = 4096, 128, 7, 6
+BUDGET, ROUNDS, STEPS = 4096, 7, 6
 
 
 def main() -> None:
@@ -41,10 +41,6 @@ def main() -> None:
         for batch in bucketed(source, target, max_tokens=BUDGET, seed=0, epoch=0):
             yield collate_padded(ids, batch, *special_ids)
 
-    def in_rows() -> Iterator[PairBatch]:
-        for rows in packed(source, target, max_tokens=BUDGET, row=ROW, seed=0, epoch=0):
-            yield collate_packed(ids, rows, *special_ids, ROW)
-
     def at_random() -> Iterator[PairBatch]:
         order, height = shuffled(len(ids), 0, 0, 0), BUDGET // 40
         for start in range(0, len(order), height):
@@ -53,10 +49,8 @@ def main() -> None:
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size, width=128, heads=4, layers=2, feed_forward=512, dropout=0.0
     )
-    speeds = measure(
-        config, Translation(tokenizer), {"bucketed": in_buckets(), "packed": in_rows(), "random": at_random()}
-    )
-    for peer in ("packed", "random"):
+    speeds = measure(config, Translation(tokenizer), {"bucketed": in_buckets(), "random": at_random()})
+    for peer in ("random",):
         ours, theirs = speeds["bucketed"], speeds[peer]
         print(
             json.dumps(

@@ -58,7 +58,7 @@ class AttendsPadding(Transformer):
 
 
 class MindsItsNeighbors(Transformer):
-    def forward(self, source, target, *segment_ids):
+    def forward(self, source, target):
         logits = super().forward(source, target)
         return logits + 0.1 * logits.mean(dim=0, keepdim=True)
 
@@ -137,14 +137,14 @@ class HasNoPositions(Transformer):
 class HidesTheFutureItSees(SeesTheFuture):
     """A forbidden word at -1e9 must not drown the rest."""
 
-    def forward(self, source, target, *segment_ids):
+    def forward(self, source, target):
         logits = super().forward(source, target).clone()
         logits[..., 7] = -1e9
         return logits
 
 
 class SeesTheFutureALittle(SeesTheFuture):
-    def forward(self, source, target, *segment_ids):
+    def forward(self, source, target):
         return super().forward(source, target) * 1e-6
 
 
@@ -164,7 +164,7 @@ class MixesUpItsBeams(Transformer):
 
 
 class IgnoresItsSource(Transformer):
-    def forward(self, source, target, *segment_ids):
+    def forward(self, source, target):
         return super().forward(torch.full_like(source, self.config.special_ids.eos_id), target)
 
 
@@ -175,7 +175,7 @@ class HasADeadLayer(Transformer):
 
 
 class GivesNoNumber(Transformer):
-    def forward(self, source, target, *segment_ids):
+    def forward(self, source, target):
         return super().forward(source, target) * math.nan
 
 
@@ -211,7 +211,7 @@ def test_every_law_is_broken_by_somebody():
 
 
 class ForbidsAWord(Transformer):
-    def forward(self, source, target, *segment_ids):
+    def forward(self, source, target):
         return super().forward(source, target).index_fill(-1, torch.tensor([7]), -torch.inf)
 
     def step(self, tokens, state):

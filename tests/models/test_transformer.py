@@ -37,24 +37,6 @@ def test_the_count_by_hand():
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_packed_rows_equal_sentences_alone(norm):
-    torch.manual_seed(0)
-    model = Transformer(TINY.model_copy(update={"norm": norm})).eval()
-    one, other = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[8, 9, 2]])
-    to_one, to_other = torch.tensor([[1, 11, 12]]), torch.tensor([[1, 13, 14, 15]])
-    padding = torch.zeros(1, 2, dtype=torch.long)
-    logits = model(
-        torch.cat([one, other, padding], 1),
-        torch.cat([to_one, to_other, padding], 1),
-        torch.tensor([[1] * 4 + [2] * 3 + [0] * 2]),
-        torch.tensor([[1] * 3 + [2] * 4 + [0] * 2]),
-    )
-    assert logits.isfinite().all()
-    assert_close(logits[:, :3], model(one, to_one))
-    assert_close(logits[:, 3:7], model(other, to_other))
-
-
-@pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_sentences_read_behind_each_other_are_read_as_with_padding(norm, positions, monkeypatch):
     config = TransformerConfig(

@@ -1,10 +1,8 @@
 """Batches of sentence pairs: their order, their padding, and the place to go on from.
 
 The order is a function of (seed, epoch, index) and nothing else: a run can stop anywhere and go on as if it had
-not. A plan is the list of an epoch's batches, each of them indices of examples; collating makes tensors.
-
-    bucketed   sentences of like length together, the rest padded: simple, little waste
-    packed     rows of a fixed length, several sentences in each: the same shape every step
+not. A plan is the list of an epoch's batches, each of them indices of examples; collating makes tensors. Batches are
+bucketed by length: sentences of similar length together, so that there is little padding.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,10 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import ConfigError, DataError
+from regard.errors import DataError
 
 POOL = 64  # batches sorted together: more means less padding and less chance in what meets in a batch
-OPEN = 16  # rows that can still take a sentence: more means fuller rows and a slower plan
 MARK = 1  # every sentence gets one more token: the source its end, the target its begin or end
 IGNORED = -100  # a target that nothing is wanted of
 
@@ -47,8 +44,6 @@ class PairBatch:
     source: Tensor  # (B, S) ids and end
     target_in: Tensor  # (B, T) begin and ids: what the decoder reads
     target_out: Tensor  # (B, T) ids and end: what it should say
-    source_segment_ids: Tensor | None  # (B, S) 0 padding, k the k-th sentence of the row; None: one sentence a row
-    target_segment_ids: Tensor | None  # (B, T)
     tokens: int  # target positions that are not padding
     indices: Tensor  # (N,) the examples, row by row
 
@@ -76,24 +71,6 @@ def bucketed(
     return [batches[i] for i in shuffled(len(batches), seed, epoch, 1)]
 
 
-def packed(
-    source_lengths: np.ndarray, target_lengths: np.ndarray, *, max_tokens: int, row: int, seed: int, epoch: int
-) -> list[list[list[int]]]:
-    """The epoch's batches, each a list of rows, each a list of examples: every example once.
-
-    A row has `row` positions for its sources and as many for its targets, and a batch as many rows as the
-    `max_tokens` of positions allows, at least one. The last batch may have fewer.
-    """
-    source, target = np.asarray(source_lengths) + MARK, np.asarray(target_lengths) + MARK
-    longest = max(int(source.max(initial=0)), int(target.max(initial=0)))
-    if longest > row:
-        raise ConfigError(f"row: got {row} positions, wanted at least {longest}, the longest sentence with its end")
-    order = shuffled(len(source), seed, epoch, 0)
-    rows = _first_fit(order.tolist(), source[order].tolist(), target[order].tolist(), row)
-    height = max(1, max_tokens // (2 * row))
-    return [rows[start : start + height] for start in range(0, len(rows), height)]
-
-
 def shuffled(count: int, seed: int, epoch: int, stream: int) -> np.ndarray:
     """A random order of range(count), the same for ever for the same numbers."""
     return np.argsort(num_samples(count, seed, epoch, stream), kind="stable")
@@ -105,15 +82,10 @@ def num_samples(count: int, *numbers: int) -> np.ndarray:
     return np.asarray(np.random.Philox(np.random.SeedSequence(numbers)).random_raw(count))
 
 
-def padding_share(
-    plan: Sequence, source_lengths: np.ndarray, target_lengths: np.ndarray, row: int | None = None
-) -> float:
-    """The share of a plan's positions that are padding; `row` is that of a packed plan, None for a bucketed."""
+def padding_share(plan: Sequence, source_lengths: np.ndarray, target_lengths: np.ndarray) -> float:
+    """The share of a plan's positions that are padding."""
     source, target = np.asarray(source_lengths) + MARK, np.asarray(target_lengths) + MARK
-    if row is None:
-        positions = sum(len(batch) * int(source[batch].max() + target[batch].max()) for batch in plan)
-    else:
-        positions = sum(len(batch) for batch in plan) * 2 * row
+    positions = sum(len(batch) * int(source[batch].max() + target[batch].max()) for batch in plan)
     return 1 - int(source.sum() + target.sum()) / positions
 
 
@@ -137,17 +109,20 @@ def endless(plan: Callable[[int], Sequence[Item]], start: Position) -> Iterator[
 def collate_padded(
     pairs: Pairs, indices: np.ndarray | Sequence[int], bos_id: int, eos_id: int, pad_id: int
 ) -> PairBatch:
-    """One example a row, as wide as the longest needs."""
-    return _collate(pairs, np.asarray(indices), np.arange(len(indices)), None, bos_id, eos_id, pad_id)
-
-
-def collate_packed(
-    pairs: Pairs, rows: Sequence[Sequence[int]], bos_id: int, eos_id: int, pad_id: int, row: int
-) -> PairBatch:
-    """Several examples a row, `row` positions wide, told apart by their segment numbers."""
-    indices = np.asarray([i for examples in rows for i in examples])
-    row_of = np.repeat(np.arange(len(rows)), [len(examples) for examples in rows])
-    return _collate(pairs, indices, row_of, row, bos_id, eos_id, pad_id)
+    """One example a row, padded to the longest."""
+    indices = np.asarray(indices)
+    sources, targets = zip(*(pairs[i] for i in indices.tolist()), strict=True)
+    source, source_ends = _joined(sources)
+    target, target_ends = _joined(targets)
+    target_starts = np.concatenate(([0], target_ends[:-1]))
+    source_mask, target_mask = _mask(source_ends), _mask(target_ends)
+    return PairBatch(
+        source=_filled(source_mask, np.insert(source, source_ends, eos_id), pad_id),
+        target_in=_filled(target_mask, np.insert(target, target_starts, bos_id), pad_id),
+        target_out=_filled(target_mask, np.insert(target, target_ends, eos_id), pad_id),
+        tokens=len(target) + len(indices),
+        indices=torch.from_numpy(indices),
+    )
 
 
 def _sorted_in_pools(source: np.ndarray, target: np.ndarray, max_tokens: int) -> np.ndarray:
@@ -174,70 +149,16 @@ def _cuts(source: list[int], target: list[int], max_tokens: int) -> list[int]:
     return [*cuts, len(source)] if source else cuts
 
 
-@dataclass(slots=True)
-class _Space:
-    """A row that can still take sentences: the positions left on each side, and the examples in it."""
-
-    source: int
-    target: int
-    examples: list[int]
-
-
-def _first_fit(order: list[int], source: list[int], target: list[int], row: int) -> list[list[int]]:
-    """Rows of examples: each goes into the oldest open row with room on both sides, else into a new one."""
-    rows: list[list[int]] = []
-    spaces: list[_Space] = []
-    for example, s, t in zip(order, source, target, strict=True):
-        space = next((space for space in spaces if space.source >= s and space.target >= t), None)
-        if space is None:
-            space = _Space(row, row, [])
-            rows.append(space.examples)
-            spaces = [*spaces[-OPEN + 1 :], space]
-        space.source -= s
-        space.target -= t
-        space.examples.append(example)
-    return rows
-
-
-def _collate(
-    pairs: Pairs,
-    indices: np.ndarray,
-    row_of: np.ndarray,
-    width: int | None,
-    bos_id: int,
-    eos_id: int,
-    pad_id: int,
-) -> PairBatch:
-    """Lay example indices[i] into row row_of[i]. Without a `width` there is one a row, and no segments."""
-    sources, targets = zip(*(pairs[i] for i in indices.tolist()), strict=True)
-    source, source_ends = _joined(sources)
-    target, target_ends = _joined(targets)
-    target_starts = np.concatenate(([0], target_ends[:-1]))
-    source_mask, source_segment_ids = _places(source_ends, row_of, width)
-    target_mask, target_segment_ids = _places(target_ends, row_of, width)
-    return PairBatch(
-        source=_filled(source_mask, np.insert(source, source_ends, eos_id), pad_id),
-        target_in=_filled(target_mask, np.insert(target, target_starts, bos_id), pad_id),
-        target_out=_filled(target_mask, np.insert(target, target_ends, eos_id), pad_id),
-        source_segment_ids=None if width is None else _filled(source_mask, source_segment_ids, 0),
-        target_segment_ids=None if width is None else _filled(target_mask, target_segment_ids, 0),
-        tokens=len(target) + len(indices),
-        indices=torch.from_numpy(indices),
-    )
-
-
 def _joined(sentences: Sequence[np.ndarray | Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     """All sentences one after another, and where each one ends."""
     flat = np.concatenate(sentences, dtype=np.int64, casting="unsafe")  # an empty list would be float
     return flat, np.cumsum([len(ids) for ids in sentences])
 
 
-def _places(ends: np.ndarray, row_of: np.ndarray, width: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Which positions of the rows are taken (B, width), and the segment number of each of them in turn."""
+def _mask(ends: np.ndarray) -> np.ndarray:
+    """Which positions of the rows (B, longest) are not padding."""
     lengths = np.diff(ends, prepend=0) + MARK
-    filled = np.bincount(np.repeat(row_of, lengths))
-    number = np.arange(len(row_of)) - np.searchsorted(row_of, row_of) + 1
-    return np.arange(width or filled.max()) < filled[:, None], np.repeat(number, lengths)
+    return np.arange(lengths.max()) < lengths[:, None]
 
 
 def _filled(mask: np.ndarray, values: np.ndarray, pad_id: int) -> Tensor:

@@ -153,28 +153,13 @@ class Transformer(Model):
                 elif isinstance(module, FeedForward):
                     nn.init.zeros_(module.contract.weight)
 
-    def forward(
-        self,
-        source: Tensor,
-        target: Tensor,
-        source_segment_ids: Tensor | None = None,
-        target_segment_ids: Tensor | None = None,
-    ) -> Tensor:
-        """Logits (B, T, V) for source (B, S) and the target so far (B, T), which begins with the begin symbol.
-
-        Rows are padded at the end. With segments, a row may hold several sentences that do not see each other.
-        """
-        if source_segment_ids is None or target_segment_ids is None:
-            source_mask = memory_mask = masks.padding(source, self.config.special_ids.pad_id)
-            target_mask = None  # padding stands at the end, and nothing looks ahead
-        else:
-            source_mask = masks.same_segment(source_segment_ids, source_segment_ids)
-            memory_mask = masks.same_segment(target_segment_ids, source_segment_ids)
-            target_mask = masks.same_segment(target_segment_ids, target_segment_ids)
-        memory = self.encoder(self._embed(self.embedding, source, segment_ids=source_segment_ids), source_mask)
-        hidden = self._embed(self._target_table, target, segment_ids=target_segment_ids)
-        hidden = self.decoder(hidden, self.decoder.remember(memory), memory_mask, target_mask)
-        return self._logits(hidden)
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Logits (B, T, V) for source (B, S) and target (B, T), which begins with `bos_id`; both padded at the end."""
+        mask = masks.padding(source, self.config.special_ids.pad_id)
+        memory = self.encoder(self._embed(self.embedding, source), mask)
+        # The target needs no padding mask: padding stands at the end, and the causal mask hides it.
+        hidden = self._embed(self._target_table, target)
+        return self._logits(self.decoder(hidden, self.decoder.remember(memory), mask))
 
     def start(self, source: Tensor) -> "TransformerState":
         """Read the source (B, S) once; what `step` needs from then on."""
@@ -227,10 +212,8 @@ class Transformer(Model):
     def _logits(self, hidden: Tensor) -> Tensor:
         return self._output.logits(hidden, self.output_bias)
 
-    def _embed(self, table: Embedding, ids: Tensor, *, start: int = 0, segment_ids: Tensor | None = None) -> Tensor:
+    def _embed(self, table: Embedding, ids: Tensor, *, start: int = 0) -> Tensor:
         positions = self.positions(start, start + ids.shape[1])  # (T, D)
-        if segment_ids is not None:
-            positions = positions[masks.position_ids(segment_ids)]  # (B, T, D)
         return self.dropout(self.join(table(ids), positions))
 
     @property
@@ -344,12 +327,11 @@ class Decoder(nn.Module):
         hidden: Tensor,
         memory: list[KeysValues],
         memory_mask: Tensor | None,
-        mask: Tensor | None = None,
         caches: list[KVCache] | None = None,
     ) -> Tensor:
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
-            hidden = block(hidden, memory[number], memory_mask, mask, cache)
+            hidden = block(hidden, memory[number], memory_mask, cache)
         return self.norm(hidden)
 
 
@@ -373,17 +355,16 @@ class DecoderBlock(nn.Module):
         hidden: Tensor,
         memory: KeysValues,
         memory_mask: Tensor | None,
-        mask: Tensor | None,
         cache: KVCache | None,
     ) -> Tensor:
         if self.pre_norm:
             seen = self.norm_attention(hidden)
-            hidden = hidden + self.dropout(self._look_back(seen, mask, cache))
+            hidden = hidden + self.dropout(self._look_back(seen, cache))
             seen = self.norm_memory_attention(hidden)
             hidden = hidden + self.dropout(self._look_at(seen, memory, memory_mask))
             hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         else:
-            hidden = self.norm_attention(hidden, self.dropout(self._look_back(hidden, mask, cache)))
+            hidden = self.norm_attention(hidden, self.dropout(self._look_back(hidden, cache)))
             hidden = self.norm_memory_attention(hidden, self.dropout(self._look_at(hidden, memory, memory_mask)))
             hidden = self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
         return self.hidden(hidden)
@@ -391,8 +372,8 @@ class DecoderBlock(nn.Module):
     def remember(self, memory: Tensor) -> KeysValues:
         return self.memory_attention.remember(memory)
 
-    def _look_back(self, hidden: Tensor, mask: Tensor | None, cache: KVCache | None) -> Tensor:
-        return self.attention.look_around(hidden, mask, causal=True, cache=cache)
+    def _look_back(self, hidden: Tensor, cache: KVCache | None) -> Tensor:
+        return self.attention.look_around(hidden, causal=True, cache=cache)
 
     def _look_at(self, hidden: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
         # Beams share their sentence's memory: (B * beams, 1, D) queries become (B, beams, D).

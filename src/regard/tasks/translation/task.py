@@ -74,13 +74,12 @@ class Translation:
 
     def loss(self, model: nn.Module, batch: PairBatch) -> Tensor:
         """Cross-entropy summed over the batch's real target tokens; smoothed while training only."""
-        segment_ids = () if batch.source_segment_ids is None else (batch.source_segment_ids, batch.target_segment_ids)
         target = batch.target_in
         if model.training and self.config.scheduled_sampling:
             with torch.no_grad():
-                first = model(batch.source, target, *segment_ids)
+                first = model(batch.source, target)
             target = self._with_own_words(target, first)
-        logits = model(batch.source, target, *segment_ids)
+        logits = model(batch.source, target)
         wanted = batch.target_out.flatten()
         return cross_entropy_of(
             logits.flatten(0, 1),
