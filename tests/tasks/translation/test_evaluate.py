@@ -70,7 +70,7 @@ def test_a_model_that_is_always_right_has_no_gap(translator, items, monkeypatch)
 
     def knows(source, target):
         """Logits that name the true next token."""
-        logits = torch.zeros(*target.shape, names.size)
+        logits = torch.zeros(*target.shape, names.vocab_size)
         for row, ids in enumerate(source.tolist()):
             truth = [*names.encode(answers[names.decode(ids)]), names.eos_id]
             for place, token in enumerate(truth[: target.shape[1]]):
