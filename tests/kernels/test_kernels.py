@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from regard import kernels
 from regard.layers.attention import KeysValues, attend
-from regard.layers.cache import KVCache
+from regard.layers.kv_cache import KVCache
 from regard.layers.feed_forward import ACTIVATIONS
 from regard.layers.linear import Linear, activated, fused_qkv
 from regard.layers.masks import Varlen

@@ -19,7 +19,7 @@ from regard.layers.attention import (
     attend,
     attend_written_out,
 )
-from regard.layers.cache import KVCache
+from regard.layers.kv_cache import KVCache
 from regard.layers.positions import Rotary, sinusoidal
 
 # The lecture's table of raw scores, and what it shows after the causal mask and the softmax of each row.

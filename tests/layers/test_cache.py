@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.layers.attention import KeysValues
-from regard.layers.cache import KVCache
+from regard.layers.kv_cache import KVCache
 
 
 def some(batch, length, start):

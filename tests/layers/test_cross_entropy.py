@@ -7,9 +7,9 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from regard import kernels
-from regard.layers.cross_entropy import IGNORED, cross_entropy, cross_entropy_of, cross_entropy_written_out
+from regard.ops.cross_entropy import IGNORE_INDEX, cross_entropy, cross_entropy_inplace, cross_entropy_written_out
 
-CHUNK = "regard.layers.cross_entropy.CHUNK"
+CHUNK = "regard.ops.cross_entropy.CHUNK"
 PLACES, WIDTH, WORDS = 12, 5, 10
 
 
@@ -27,7 +27,7 @@ def some(*, hidden=True, table=True, dtype=torch.float32):
 def test_chunked_equals_written_out(monkeypatch, chunk, ignored, wanted):
     monkeypatch.setattr(CHUNK, chunk)
     hidden, table, targets = some(hidden=wanted[0], table=wanted[1])
-    targets[ignored] = IGNORED
+    targets[ignored] = IGNORE_INDEX
     parts = [part for part in (hidden, table) if part.requires_grad]
     one, other = cross_entropy(hidden, table, targets), cross_entropy_written_out(hidden, table, targets)
     assert_close(one, other)
@@ -41,7 +41,7 @@ def test_chunked_equals_written_out(monkeypatch, chunk, ignored, wanted):
 def test_without_gradients_it_is_the_same_number(monkeypatch, chunk):
     monkeypatch.setattr(CHUNK, chunk)
     hidden, table, targets = some()
-    targets[2] = IGNORED
+    targets[2] = IGNORE_INDEX
     with torch.no_grad():
         loss = cross_entropy(hidden, table, targets)
     assert not loss.requires_grad
@@ -52,15 +52,15 @@ def test_without_gradients_it_is_the_same_number(monkeypatch, chunk):
 def test_the_loss_by_hand():
     """Logits 0, ln 2 and ln 5: chances 1/8, 2/8, 5/8."""
     table = torch.tensor([[1.0], [2.0], [5.0]]).log()
-    loss = cross_entropy(torch.ones(4, 1), table, torch.tensor([0, 1, 2, IGNORED]))
+    loss = cross_entropy(torch.ones(4, 1), table, torch.tensor([0, 1, 2, IGNORE_INDEX]))
     assert_close(loss, torch.tensor([8.0, 4.0, 1.6]).log().sum())
 
 
 @pytest.mark.parametrize("wrong", [-1, -99, -101])
 def test_a_target_below_zero_is_a_mistake(wrong):
     hidden, table, targets = some()
-    targets[[2, 7]] = torch.tensor([IGNORED, wrong])
-    with pytest.raises(AssertionError, match=f"a target of {wrong}; wanted 0 to 9, or {IGNORED}"):
+    targets[[2, 7]] = torch.tensor([IGNORE_INDEX, wrong])
+    with pytest.raises(AssertionError, match=f"a target of {wrong}; wanted 0 to 9, or {IGNORE_INDEX}"):
         cross_entropy(hidden, table, targets)
 
 
@@ -77,7 +77,7 @@ def test_huge_logits_stay_finite():
 
 def test_the_inputs_are_not_written_on():
     hidden, table, targets = some()
-    targets[1] = IGNORED
+    targets[1] = IGNORE_INDEX
     before = [part.detach().clone() for part in (hidden, table, targets)]
     cross_entropy(hidden, table, targets).backward()
     assert all(torch.equal(one, part) for one, part in zip(before, (hidden, table, targets), strict=True))
@@ -96,7 +96,7 @@ def test_words_need_not_lie_in_rows(monkeypatch):
 def test_the_gradients_are_those_of_small_differences(monkeypatch, chunk):
     monkeypatch.setattr(CHUNK, chunk)
     hidden, table, targets = some(dtype=torch.float64)
-    targets[4] = IGNORED
+    targets[4] = IGNORE_INDEX
     assert torch.autograd.gradcheck(lambda *parts: cross_entropy(*parts, targets), (hidden, table))
 
 
@@ -131,7 +131,7 @@ def many(ignored=()):
     """300 places, 1000 words."""
     hidden, table = torch.randn(300, 4, requires_grad=True), torch.randn(1000, 4, requires_grad=True)
     targets = torch.randint(1000, (300,))
-    targets[list(ignored)] = IGNORED
+    targets[list(ignored)] = IGNORE_INDEX
     return hidden, table, targets
 
 
@@ -160,11 +160,11 @@ def test_where_no_gradient_is_wanted_none_is_made(monkeypatch):
 def test_given_logits_have_torchs_loss_and_gradient(smoothing):
     logits = (torch.randn(9, 40) * 3).requires_grad_()
     targets = torch.randint(40, (9,))
-    targets[4] = IGNORED
-    wanted = F.cross_entropy(logits, targets, ignore_index=IGNORED, label_smoothing=smoothing, reduction="sum")
+    targets[4] = IGNORE_INDEX
+    wanted = F.cross_entropy(logits, targets, ignore_index=IGNORE_INDEX, label_smoothing=smoothing, reduction="sum")
     (gradient,) = torch.autograd.grad(wanted / 3, logits)
     copy = logits.detach().clone().requires_grad_()
-    found = cross_entropy_of(copy * 1.0, targets, smoothing=smoothing)  # used up, so not the leaf itself
+    found = cross_entropy_inplace(copy * 1.0, targets, smoothing=smoothing)  # used up, so not the leaf itself
     (found / 3).backward()
     assert_close(found, wanted)
     assert_close(copy.grad, gradient, atol=1e-6, rtol=1e-4)
@@ -176,9 +176,9 @@ def test_given_logits_that_are_needed_again_are_missed():
         pytest.skip(f"no kernels on this machine: {kernels.why_not()}")
     logits = torch.randn(9, 40, requires_grad=True).exp()  # whose gradient needs what exp gave
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        cross_entropy_of(logits, torch.randint(40, (9,))).backward()
+        cross_entropy_inplace(logits, torch.randint(40, (9,))).backward()
     leaf = torch.randn(9, 40, requires_grad=True)
     before = leaf.detach().clone()
-    cross_entropy_of(leaf, torch.randint(40, (9,))).backward()
+    cross_entropy_inplace(leaf, torch.randint(40, (9,))).backward()
     assert torch.equal(leaf, before)
-    assert cross_entropy_of(torch.zeros(0, 5, requires_grad=True) * 1, torch.zeros(0, dtype=torch.long)) == 0
+    assert cross_entropy_inplace(torch.zeros(0, 5, requires_grad=True) * 1, torch.zeros(0, dtype=torch.long)) == 0

@@ -5,7 +5,7 @@ import torch
 
 from regard.errors import InputError
 from regard.layers.attention import KeysValues
-from regard.layers.cache import KVCache
+from regard.layers.kv_cache import KVCache
 from regard.layers.prompts import PromptState, of_segment_ids, prefill_inputs, segment_ids_of, side_by_side
 
 CPU = torch.device("cpu")

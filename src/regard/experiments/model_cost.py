@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from regard import kernels
+from regard import ops
 from regard.errors import ConfigError, InputError
 from regard.experiments.adapters import BOX_NUMBERS, random_ids
 from regard.inspection.capture import watch
-from regard.layers.cache import KVCache
+from regard.layers.kv_cache import KVCache
 from regard.layers.cost import ForwardCost
 from regard.layers.tap import taps
 from regard.models.base import Interface
@@ -261,7 +261,7 @@ def counted(model: Any, *inputs: Tensor) -> float:
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     for parameter in learned:  # a module may return a view of one, and the counter would look for its history
         parameter.requires_grad_(False)
-    with counter, kernels.left_out():
+    with counter, ops.disabled():
         _weight_bytes(model, attention, *inputs)
     for parameter in learned:
         parameter.requires_grad_(True)

@@ -9,14 +9,12 @@ import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard import kernels
 from regard.layers import masks
 from regard.layers.linear import Linear, fused_qkv
 from regard.layers.tap import Tap
+from regard.ops.attention import gather_cache_rows, scaled_dot_product_attention, varlen_attention
 
 
 class Similarity(Protocol):
@@ -78,8 +76,6 @@ class Steps(NamedTuple):
     output: Tensor  # (…, T, K) the weighted sum of the values
 
 
-WHOLE = 16  # numbers of a head that make whole vectors, on any machine
-FEW = 8  # queries up to which our own kernel is faster than torch's
 SCALED_DOT = ScaledDot()
 SimilarityName = Literal["additive", "dot", "scaled_dot"]
 # name -> the similarity of queries and keys of some width
@@ -91,24 +87,21 @@ SIMILARITIES: dict[SimilarityName, Callable[[int], Similarity]] = {
 
 
 class KeysValues(NamedTuple):
-    """A memory as its readers see it: keys and values, (B, H, S, K) each.
+    """Keys and values, (B, H, S, K) each.
 
-    Where texts changed rows and nothing was copied, `origin` (B, S) has the row of each place of each text.
+    In a KV cache whose beams changed rows without a copy, `cache_rows` (B, S) has the row of each position of each beam.
     """
 
     key: Tensor
     value: Tensor
-    origin: Tensor | None = None
+    cache_rows: Tensor | None = None
 
     @property
-    def in_place(self) -> "KeysValues":
-        """The same with every text in its own row."""
-        if self.origin is None:
+    def gathered(self) -> "KeysValues":
+        """The same with every beam in its own row."""
+        if self.cache_rows is None:
             return self
-        rows, position_ids = self.origin.long(), torch.arange(self.origin.shape[1], device=self.key.device)
-        return KeysValues(
-            *(part.transpose(1, 2)[rows, position_ids].transpose(1, 2) for part in (self.key, self.value))
-        )
+        return KeysValues(*(gather_cache_rows(part, self.cache_rows) for part in (self.key, self.value)))
 
 
 def attend(
@@ -117,76 +110,30 @@ def attend(
     value: Tensor,
     mask: Tensor | masks.Varlen | None = None,
     *,
-    origin: Tensor | None = None,
+    cache_rows: Tensor | None = None,
     causal: bool = False,
     score_bias: Tensor | None = None,
     similarity: Similarity = SCALED_DOT,
     tap: Tap | None = None,
 ) -> Tensor:
-    """The weighted sums (…, T, K). `causal`: query t sees no key after it; the queries are the last T of the S keys.
+    """The weighted sums (…, T, K). `causal`: query t attends to no key after it; the queries are the last T of S keys.
 
-    `origin` is as KeysValues has it. `score_bias` broadcasts to (…, T, S) and is added to the scaled scores.
+    `cache_rows` is that of KeysValues. `score_bias` broadcasts to (…, T, S) and is added to the scaled scores.
     """
-    watched = tap is not None and tap.watched
-    plain = similarity.fused and score_bias is None  # our own kernels know no bias
+    is_fused = similarity.fused and not (tap is not None and tap.watched)
+    scale = similarity.scale(query.shape[-1])
     if isinstance(mask, masks.Varlen):
-        if not (watched or causal) and plain and origin is None and _are_alike(query, key, value):
-            scale = similarity.scale(query.shape[-1])
-            return kernels.attend_blocks(query, key, value, mask.cu_seqlens, max(mask.lengths, default=0), scale)
+        if is_fused and not causal and cache_rows is None and score_bias is None:
+            return varlen_attention(query, key, value, mask.cu_seqlens, mask.max_seqlen, scale=scale)
         mask = mask.mask.to(query.device)
-    queries, few = query.shape[-2], query.shape[-2] <= FEW and not (causal and query.shape[-2] > 1)
-    if few and not watched and plain and _for_kernel(query, key, value, mask, origin):
-        return kernels.attend(query, key, value, mask, similarity.scale(query.shape[-1]), origin)
-    key, value, _ = KeysValues(key, value, origin).in_place
-    if watched or not similarity.fused:
-        return attend_written_out(
-            query, key, value, mask, causal=causal, score_bias=score_bias, similarity=similarity, tap=tap
-        ).output
-    keys = key.shape[-2]
-    square = (
-        causal and mask is None and plain and queries == keys
-    )  # the kernel's own causal mode, which skips half the work
-    if causal and queries > 1 and not square:
-        mask = masks.both(mask, masks.causal(queries, keys, query.device))
-    if score_bias is not None:
-        mask = score_bias if mask is None else score_bias.masked_fill(~mask, -math.inf)
-    return F.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        mask,
-        is_causal=square and queries > 1,
-        scale=similarity.scale(query.shape[-1]),
-        enable_gqa=query.dim() == 4 and query.shape[1] != key.shape[1],
-    )
-
-
-def varlen_is_supported(hidden: Tensor, head: int) -> bool:
-    """Our own kernel looks at whole texts behind each other, with heads of this width: padding can be spared."""
-    return head % WHOLE == 0 and kernels.fits(hidden)
-
-
-def _are_alike(query: Tensor, key: Tensor, value: Tensor) -> bool:
-    """They are (1, H, T, K) alike, and such as our own kernel takes."""
-    alike = query.dim() == 4 and len(query) == 1 and query.shape == key.shape == value.shape
-    together = all(part.stride(-1) == 1 for part in (query, key, value))
-    return alike and together and varlen_is_supported(query, query.shape[-1]) and kernels.fits(key, value)
-
-
-def _for_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, origin: Tensor | None) -> bool:
-    """Our own kernel takes these: the numbers of a head stand together, and a mask is one for all of a row."""
-    if query.dim() != 4 or not kernels.fits(query, key, value):
-        return False
-    if key.shape != value.shape or (origin is None and len(key) != len(query)):
-        return False
-    if mask is not None and (mask.dtype is not torch.bool or mask.shape not in _masks(query, key)):
-        return False
-    return all(part.stride(-1) == 1 for part in (query, key, value))
-
-
-def _masks(query: Tensor, key: Tensor) -> list[tuple[int, ...]]:
-    """The shapes of masks that are one for all of a row."""
-    return [(rows, 1, 1, key.shape[2]) for rows in (1, len(query))]
+    if is_fused:
+        return scaled_dot_product_attention(
+            query, key, value, mask, scale=scale, is_causal=causal, cache_rows=cache_rows, score_bias=score_bias
+        )
+    key, value, _ = KeysValues(key, value, cache_rows).gathered
+    return attend_written_out(
+        query, key, value, mask, causal=causal, score_bias=score_bias, similarity=similarity, tap=tap
+    ).output
 
 
 def attend_written_out(
@@ -303,7 +250,7 @@ class MultiHeadAttention(nn.Module):
             query,
             *seen[:2],
             mask,
-            origin=seen.origin,
+            cache_rows=seen.cache_rows,
             causal=causal,
             score_bias=score_bias,
             similarity=self.similarity,
@@ -314,7 +261,7 @@ class MultiHeadAttention(nn.Module):
     def look_and_show(self, hidden: Tensor, memory: KeysValues, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The same written out, with its weights (B, H, T, S), for a loss that speaks of them."""
         query = self._split(self.query(hidden))
-        steps = attend_written_out(query, *memory.in_place[:2], mask, similarity=self.similarity, tap=self.weights)
+        steps = attend_written_out(query, *memory.gathered[:2], mask, similarity=self.similarity, tap=self.weights)
         return self.output(steps.output.transpose(1, 2).flatten(2)), steps.weights
 
     def _split(self, hidden: Tensor) -> Tensor:
@@ -365,5 +312,5 @@ class SelfAttention(nn.Module):
         seen = KeysValues(key, value)
         if cache is not None:
             seen = cache.append(seen)
-        found = attend(query, *seen[:2], mask, origin=seen.origin, causal=self.causal, tap=self.weights)
+        found = attend(query, *seen[:2], mask, cache_rows=seen.cache_rows, causal=self.causal, tap=self.weights)
         return self.output(found.transpose(1, 2).reshape(rows, length, -1))

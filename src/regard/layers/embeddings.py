@@ -7,10 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.layers.linear import in_columns, is_worth, linear
-from regard.layers.screening import ArgmaxShortlist
-
-MANY = 512  # rows up to which W xᵀ is the faster way round
+from regard.ops.linear import logits
+from regard.ops.shortlist import ArgmaxShortlist
 
 
 class Embedding(nn.Module):
@@ -36,19 +34,17 @@ class Embedding(nn.Module):
         return F.embedding(ids, self.weight, self.pad_id) * self.scale
 
     def logits(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Logits (…, V) for words (…, D); a decoding step's (B, D) may come in columns, torch's fastest way."""
-        step = hidden.dim() == 2 and 1 < len(hidden) <= MANY
-        if step and not torch.is_grad_enabled() and hidden.device.type == "cpu" and not is_worth(hidden, self.weight):
-            return in_columns(hidden, self.weight, bias)
-        return linear(hidden, self.weight if self.pad_id is None else _Pinned.apply(self.weight, self.pad_id), bias)
+        """Logits (…, V) for hidden states (…, D); those of a decoding step, (B, D), may be a transposed view."""
+        weight = self.weight if self.pad_id is None else _FrozenRow.apply(self.weight, self.pad_id)
+        return logits(hidden, weight, bias)
 
     def argmax_shortlist(self, bias: Tensor | None = None) -> ArgmaxShortlist | None:
-        """What finds the largest of the logits without computing all of them; None: it is not to be had here."""
-        return ArgmaxShortlist.of(self.weight, bias)
+        """What finds the largest logit without computing all of them; None where that is not supported or not faster."""
+        return ArgmaxShortlist.build(self.weight, bias)
 
 
-class _Pinned(torch.autograd.Function):
-    """The table as it is; on the way back one of its rows gets no gradient."""
+class _FrozenRow(torch.autograd.Function):
+    """The matrix as it is; in the backward pass one of its rows gets no gradient."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, row: int) -> Tensor:

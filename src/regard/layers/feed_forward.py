@@ -1,48 +1,24 @@
-"""The position-wise feed-forward network: each word by itself, wider and back."""
+"""The position-wise feed-forward network: each position by itself, wider and back."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
-import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import Function, once_differentiable
 
-from regard import kernels
-from regard.layers.linear import Linear, activated
+from regard.layers.linear import Linear, linear_then_activation
+from regard.ops.activation import TORCH_ACTIVATIONS, activate
 
 
 class Activation:
-    """A function of each number; by our own kernel where there is one, both ways."""
+    """An activation function by its name, so that it can be fused with the product before it."""
 
-    def __init__(self, name: str, plain: Callable[[Tensor], Tensor]) -> None:
-        self.name, self.plain = name, plain
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def __call__(self, hidden: Tensor) -> Tensor:
-        ours = self.name in kernels.ACTIVATIONS and kernels.takes(hidden)
-        return _Activated.apply(hidden, self.name) if ours else self.plain(hidden)
+        return activate(hidden, self.name)
 
 
-class _Activated(Function):
-    @staticmethod
-    def forward(ctx: Any, hidden: Tensor, name: str) -> Tensor:
-        ctx.save_for_backward(hidden)
-        ctx.name = name
-        return kernels.activate(hidden, name)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None]:
-        (hidden,) = ctx.saved_tensors
-        return kernels.activation_gradient(hidden, outer, ctx.name), None
-
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": Activation("relu", F.relu),
-    "swish": Activation("swish", F.silu),
-    "gelu": Activation("gelu", F.gelu),
-    "gelu_tanh": Activation("gelu_tanh", partial(F.gelu, approximate="tanh")),  # GPT-2's
-}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {name: Activation(name) for name in TORCH_ACTIVATIONS}
 
 
 class FeedForward(nn.Module):
@@ -55,7 +31,7 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, hidden: Tensor) -> Tensor:
-        return self.contract(activated(hidden, self.expand, self.activation))
+        return self.contract(linear_then_activation(hidden, self.expand, self.activation))
 
 
 class GatedFeedForward(nn.Module):
@@ -71,5 +47,5 @@ class GatedFeedForward(nn.Module):
         self.contract = Linear(inner, width, bias=False)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        gate, passing = self.expand(hidden).chunk(2, dim=-1)
-        return self.contract(self.activation(gate) * passing)
+        gate, value = self.expand(hidden).chunk(2, dim=-1)
+        return self.contract(self.activation(gate) * value)

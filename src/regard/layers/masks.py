@@ -24,6 +24,10 @@ class Varlen:
         return torch.tensor([0, *self.lengths]).cumsum(0)
 
     @property
+    def max_seqlen(self) -> int:
+        return max(self.lengths, default=0)
+
+    @property
     def segment_ids(self) -> Tensor:
         """(1, T): k for the words of the k-th."""
         return torch.arange(1, len(self.lengths) + 1).repeat_interleave(torch.tensor(self.lengths))[None]

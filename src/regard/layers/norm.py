@@ -1,16 +1,14 @@
-"""The layer norm (Ba 2016): each word by itself to mean 0 and variance 1, then scaled and shifted."""
+"""Layer norm (Ba 2016), also of a residual sum."""
 
 from torch import Tensor, nn
 
-from regard import kernels
+from regard.ops.norm import add_layer_norm
 
 
 class LayerNorm(nn.LayerNorm):
-    """nn.LayerNorm; of words and what is added to them, where there is something: norm(words + update)."""
+    """nn.LayerNorm; with an update, the norm of the residual sum: norm(hidden + update)."""
 
     def forward(self, hidden: Tensor, update: Tensor | None = None) -> Tensor:
         if update is None:
             return super().forward(hidden)
-        if hidden.shape == update.shape and kernels.fits(hidden, update, self.weight, self.bias):
-            return kernels.norm_of_sum(hidden, update, self.weight, self.bias, self.eps)
-        return super().forward(hidden + update)
+        return add_layer_norm(hidden, update, self.weight, self.bias, self.eps)

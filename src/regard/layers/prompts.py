@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.errors import InputError
 from regard.layers import masks
-from regard.layers.cache import KVCache
+from regard.layers.kv_cache import KVCache
 
 
 @dataclass

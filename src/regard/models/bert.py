@@ -25,7 +25,8 @@ from torch import Tensor, nn
 from regard.config import Config
 from regard.errors import ConfigError
 from regard.layers import cost, masks
-from regard.layers.attention import SelfAttention, varlen_is_supported
+from regard.layers.attention import SelfAttention
+from regard.ops.attention import varlen_is_fast
 from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
 from regard.layers.initializing import small_normal
@@ -204,7 +205,7 @@ class Bert(Model):
     def supports_varlen(self) -> bool:
         """`encode_varlen` is the faster way, here and now."""
         head = self.config.width // self.config.heads
-        return varlen_is_supported(self.input_embeddings, head) and not watched(self)
+        return varlen_is_fast(self.input_embeddings, head) and not watched(self)
 
     @property
     def encoder(self) -> "Bert":

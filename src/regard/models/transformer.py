@@ -19,15 +19,16 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.layers import cost, masks
-from regard.layers.attention import KeysValues, MultiHeadAttention, varlen_is_supported
+from regard.layers.attention import KeysValues, MultiHeadAttention
+from regard.ops.attention import varlen_is_fast
 from regard.layers.beams import moved_sentences
-from regard.layers.cache import KVCache
+from regard.layers.kv_cache import KVCache
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.norm import LayerNorm
 from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
-from regard.layers.screening import ArgmaxShortlist
+from regard.ops.shortlist import ArgmaxShortlist
 from regard.layers.tap import Tap, watched
 from regard.models.base import Model, Seq2SeqConfig, SpecialIds, heads_fit
 
@@ -189,7 +190,7 @@ class Transformer(Model):
     def _read(self, source: Tensor, mask: Tensor) -> Tensor:
         """The encoder's words (B, S, D). Where it can be, sentences stand behind each other: padding costs time."""
         head = self.config.width // self.config.heads
-        if torch.is_grad_enabled() or watched(self.encoder) or not varlen_is_supported(self.embedding.weight, head):
+        if torch.is_grad_enabled() or watched(self.encoder) or not varlen_is_fast(self.embedding.weight, head):
             return self.encoder(self._embed(self.embedding, source), mask)
         real = mask[:, 0, 0]  # (B, S)
         lengths = real.sum(-1).tolist()

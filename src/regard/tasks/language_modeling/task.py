@@ -1,7 +1,7 @@
 """Language modeling: any text in, the next token as the lesson.
 
 Works with any model whose `model.read(ids, segment_ids)` returns hidden states (B, T, D) and whose `table` (V, D) is
-the output projection. The logits of a whole batch never exist at once: see layers.cross_entropy.
+the output projection. The logits of a whole batch never exist at once: see ops.cross_entropy.
 """
 
 import math
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.config import Config
 from regard.data.batches import Position
-from regard.layers.cross_entropy import cross_entropy
+from regard.ops.cross_entropy import cross_entropy
 from regard.tasks.language_modeling.dataset import LanguageText, TextBatch
 
 

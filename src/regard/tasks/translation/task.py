@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.config import Config
 from regard.data.batches import PairBatch, Position
 from regard.errors import InputError
-from regard.layers.cross_entropy import IGNORED, cross_entropy_of
+from regard.ops.cross_entropy import IGNORE_INDEX, cross_entropy_inplace
 from regard.metrics.translation import tally
 from regard.tasks.translation.dataset import ParallelText
 
@@ -81,9 +81,9 @@ class Translation:
             target = self._with_own_words(target, first)
         logits = model(batch.source, target)
         wanted = batch.target_out.flatten()
-        return cross_entropy_of(
+        return cross_entropy_inplace(
             logits.flatten(0, 1),
-            wanted.masked_fill(wanted == self.tokenizer.pad_id, IGNORED),
+            wanted.masked_fill(wanted == self.tokenizer.pad_id, IGNORE_INDEX),
             smoothing=self.config.label_smoothing if model.training else 0.0,
         )
 

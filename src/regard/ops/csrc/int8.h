@@ -5,7 +5,7 @@
 // does it: 16 bits by 16 bits, two products added to a sum of 32. Else it goes as in linear.c, but
 // rows are copied before they are multiplied; few words are multiplied with each row as they stand.
 #pragma once
-#include "vectors.h"
+#include "simd.h"
 
 #ifdef __AVX2__
 #include <immintrin.h>

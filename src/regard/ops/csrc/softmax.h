@@ -1,6 +1,6 @@
 // What all attention shares: softmax.
 #pragma once
-#include "vectors.h"
+#include "simd.h"
 #include <math.h>
 
 // Scores become weights that sum to 1, or 0 where nothing may be seen. There is room for a whole vector at the end.

@@ -14,6 +14,9 @@
 #endif
 #define PANEL (2 * LANES) // words that are multiplied at once
 
+// What a function returns when it could not do its work; 0 is success.
+enum { OUT_OF_MEMORY = 1, OUT_OF_RANGE = 2 };
+
 #define INLINE static inline __attribute__((always_inline))
 #define ALONE __attribute__((noinline))
 #define UNROLL _Pragma("GCC unroll 16")
@@ -90,7 +93,7 @@ INLINE float largest_of(vec numbers) {
     return best;
 }
 
-INLINE float product(const float *one, const float *other, long count) {
+INLINE float dot_product(const float *one, const float *other, long count) {
     vec sums[4] = {};
     long i = 0;
     for (; i + 4 * LANES <= count; i += 4 * LANES)

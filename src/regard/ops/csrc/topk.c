@@ -1,9 +1,9 @@
 // The best of long rows of logits (B, V), and their totals, each row read once from memory.
-#include "vectors.h"
+#include "simd.h"
 #include <math.h>
 
 // log Σ e^logit of each row; NaN where a logit is NaN or +inf.
-void log_totals(const float *logits, long rows, long words, long stride, float *totals, int threads) {
+void logsumexp(const float *logits, long rows, long words, long stride, float *totals, int threads) {
 #pragma omp parallel for num_threads(threads)
     for (long row = 0; row < rows; row++) {
         const float *at = logits + row * stride;
@@ -27,7 +27,7 @@ INLINE int none_above(vec numbers, float other) {
 
 // The `count` best of each row, best first, and where they stand; of equal ones the first; NaN above all, as torch has
 // it. There are at least `count`. For few: each that comes in moves the others.
-void top(const float *logits, long rows, long words, long stride, long count, float *best, int64_t *places,
+void topk(const float *logits, long rows, long words, long stride, long count, float *best, int64_t *places,
          int threads) {
 #pragma omp parallel for num_threads(threads)
     for (long row = 0; row < rows; row++) {
@@ -49,45 +49,5 @@ void top(const float *logits, long rows, long words, long stride, long count, fl
                 where[place] = w;
             }
         }
-    }
-}
-
-// Cross-entropy of rows of logits with a share `smoothing` of the target spread over all words. The logits become the
-// gradient by them: the probability of each word, less what the target gives it. A target below 0 is no lesson: no loss,
-// no gradient.
-void cross_entropy(float *logits, long rows, long words, const int64_t *targets, float smoothing, float *losses,
-                   int threads) {
-#pragma omp parallel for num_threads(threads)
-    for (long row = 0; row < rows; row++) {
-        float *at = logits + row * words;
-        losses[row] = 0;
-        if (targets[row] < 0) {
-            memset(at, 0, words * sizeof(float));
-            continue;
-        }
-        vec best = all(-INFINITY), sum = {}, every = {};
-        long w = 0;
-        for (; w + LANES <= words; w += LANES) {
-            vec some = load(at + w);
-            best = larger(some, best);
-            every += some;
-        }
-        float top = largest_of(best), rest = 0, mean = sum_of(every), right = at[targets[row]];
-        for (; w < words; w++) {
-            top = at[w] > top ? at[w] : top;
-            mean += at[w];
-        }
-        mean /= words;
-        for (w = 0; w + LANES <= words; w += LANES) {
-            vec powers = exponential(load(at + w) - top);
-            store(at + w, powers);
-            sum += powers;
-        }
-        for (; w < words; w++) rest += at[w] = expf(at[w] - top);
-        float total = sum_of(sum) + rest, share = 1 / total, spread = smoothing / words;
-        for (w = 0; w + LANES <= words; w += LANES) store(at + w, load(at + w) * share - spread);
-        for (; w < words; w++) at[w] = at[w] * share - spread;
-        at[targets[row]] -= 1 - smoothing;
-        losses[row] = top + logf(total) - (1 - smoothing) * right - (smoothing ? smoothing * mean : 0);
     }
 }

@@ -4,11 +4,11 @@
 #include <omp.h>
 
 #ifdef __AVX2__
-int int8_is_here(void) { return 1; }
+int int8_is_supported(void) { return 1; }
 
 // Row n of a matrix (N, K) is about scales[n] · rounded[n], K filled up with zeros to `wide` numbers; what that leaves
 // out has the length errors[n], the row itself sizes[n]; both are NaN where a number is. totals[n] is Σ rounded[n].
-void round_rows(const float *weight, long n, long k, long wide, int8_t *rounded, float *scales, float *errors,
+void quantize_rows(const float *weight, long n, long k, long wide, int8_t *rounded, float *scales, float *errors,
                 float *sizes, int32_t *totals, int threads) {
 #pragma omp parallel for num_threads(threads)
     for (long row = 0; row < n; row++) {
@@ -67,8 +67,8 @@ int linear_int8(const float *x, const int8_t *weight, const float *scales, const
     return short_of_memory;
 }
 #else
-int int8_is_here(void) { return 0; }
-void round_rows(const float *weight, long n, long k, long wide, int8_t *rounded, float *scales, float *errors,
+int int8_is_supported(void) { return 0; }
+void quantize_rows(const float *weight, long n, long k, long wide, int8_t *rounded, float *scales, float *errors,
                 float *sizes, int32_t *totals, int threads) {
     (void)weight, (void)n, (void)k, (void)wide, (void)rounded, (void)scales, (void)errors, (void)sizes, (void)totals;
     (void)threads;

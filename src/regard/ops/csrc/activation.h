@@ -1,6 +1,6 @@
 // Activations that let a share of each number pass, and their slopes.
 #pragma once
-#include "vectors.h"
+#include "simd.h"
 
 #define SLOPE 0.7978845608f // √(2/π)
 #define CUBE 0.044715f

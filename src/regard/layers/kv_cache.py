@@ -10,8 +10,8 @@ and only a table says in which row each place of a text stands; elsewhere they a
 import torch
 from torch import Tensor
 
-from regard import kernels
 from regard.layers.attention import KeysValues
+from regard.ops.attention import reads_cache_rows
 
 
 class KVCache:
@@ -22,7 +22,7 @@ class KVCache:
         self._room = room
         self._keys: Tensor | None = None
         self._values: Tensor | None = None
-        self._origin: Tensor | None = None  # (B, T) the row in which each place stands; None: its own
+        self._cache_rows: Tensor | None = None  # (B, T) the row in which each place stands; None: its own
 
     def append(self, new: KeysValues) -> KeysValues:
         """Write the new tokens behind the old ones; gives views on all of them."""
@@ -33,9 +33,9 @@ class KVCache:
         rows = len(new.key)
         self._keys[:rows, before : self.length] = new.key.transpose(1, 2)
         self._values[:rows, before : self.length] = new.value.transpose(1, 2)
-        if self._origin is not None:
+        if self._cache_rows is not None:
             own = torch.arange(rows, dtype=torch.int32)[:, None].expand(-1, self.length - before)
-            self._origin = torch.cat([self._origin, own], dim=1)
+            self._cache_rows = torch.cat([self._cache_rows, own], dim=1)
         return self.seen
 
     @property
@@ -43,19 +43,19 @@ class KVCache:
         assert self._keys is not None, "nothing was appended yet"
         assert self._values is not None
         keys, values = self._keys[:, : self.length], self._values[:, : self.length]
-        return KeysValues(keys.transpose(1, 2), values.transpose(1, 2), self._origin)
+        return KeysValues(keys.transpose(1, 2), values.transpose(1, 2), self._cache_rows)
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was: rows may be dropped, repeated, exchanged."""
         if self._keys is None or self._values is None:
             return
-        if len(rows) <= len(self._keys) and kernels.fits(self._keys):
-            if self._origin is None:
-                self._origin = torch.arange(len(self._keys), dtype=torch.int32)[:, None].expand(-1, self.length)
-            self._origin = self._origin[rows]
+        if len(rows) <= len(self._keys) and reads_cache_rows(self._keys):
+            if self._cache_rows is None:
+                self._cache_rows = torch.arange(len(self._keys), dtype=torch.int32)[:, None].expand(-1, self.length)
+            self._cache_rows = self._cache_rows[rows]
         else:
-            seen = self.seen.in_place
-            self._origin = None
+            seen = self.seen.gathered
+            self._cache_rows = None
             self._keys = self._take(seen.key, rows)
             self._values = self._take(seen.value, rows)
 
@@ -63,7 +63,7 @@ class KVCache:
         """Forget all but the first tokens."""
         assert 0 <= length <= self.length, f"cannot crop {self.length} tokens to {length}"
         self.length = length
-        self._origin = None if self._origin is None else self._origin[:, :length]
+        self._cache_rows = None if self._cache_rows is None else self._cache_rows[:, :length]
 
     def _with_room(self, buffer: Tensor | None, new: Tensor, filled: int) -> Tensor:
         """A buffer with room for all tokens, the first `filled` of them as they were."""

@@ -1,9 +1,9 @@
 // Two words added and normed, memory passed through once.
-#include "vectors.h"
+#include "simd.h"
 #include <math.h>
 
 // out = (s - mean) / √(variance + epsilon) · gain + bias for the sum s of two rows; gain and bias may be missing.
-void norm_of_sum(const float *one, const float *other, const float *gain, const float *bias, float *out, long rows,
+void add_layer_norm(const float *one, const float *other, const float *gain, const float *bias, float *out, long rows,
                  long width, float epsilon, int threads) {
 #pragma omp parallel for num_threads(threads)
     for (long row = 0; row < rows; row++) {

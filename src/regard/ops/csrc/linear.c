@@ -4,7 +4,7 @@
 // words: ROWS × 2 vectors of sums stay in registers, and nothing is added up across a vector. Rows of W are copied to
 // near memory first, a chunk of each (rows a power of two apart would push each other out of the cache), while those
 // before them are multiplied. Of few words the cores share the matrix, which is read once; of many each has its own.
-#include "activations.h"
+#include "activation.h"
 #include <omp.h>
 
 #define CHUNK 256           // numbers of a row of W that are near at once

@@ -2,7 +2,7 @@
 //
 // The keys of a head are turned, so that a vector holds the same number of many keys; then some queries at once are
 // multiplied with two vectors of keys, and their weights with two vectors of a value: all sums stay in registers.
-#include "attention.h"
+#include "softmax.h"
 
 #define QUERIES 6 // at once
 
@@ -76,7 +76,7 @@ static void attend_text(one_head query, one_head key, one_head value, long count
 
 // query, key and value (places, H, K), out likewise and side by side; text n stands at places bounds[n] to bounds[n + 1].
 // K is a whole number of vectors. 0, or 1 where memory is short.
-int attend_blocks(const float *query, const float *key, const float *value, float *out, const int64_t *bounds, long texts,
+int attention_varlen(const float *query, const float *key, const float *value, float *out, const int64_t *bounds, long texts,
                   long longest, long heads, long width, long query_place, long query_head, long key_place, long key_head,
                   long value_place, long value_head, float scale, int threads) {
     long padded = (longest + PANEL - 1) / PANEL * PANEL;

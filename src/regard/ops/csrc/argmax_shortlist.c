@@ -157,7 +157,7 @@ static void best_rows(const table *t, const float *x, long k, long words, const 
         if (!whole_sum_of(may)) continue;
         for (long m = 0; m < words; m++)
             for (long r = row; may[m] && r < smaller(row + ROWS, t->n); r++) {
-                float value = product(x + m * k, t->weight + r * k, k) + (t->bias ? t->bias[r] : 0);
+                float value = dot_product(x + m * k, t->weight + r * k, k) + (t->bias ? t->bias[r] : 0);
                 damaged[m] |= !(value < INFINITY); // NaN too
                 if (value > best[m]) best[m] = value, found[m] = r;
             }
@@ -171,7 +171,7 @@ static void round_or_bytes(const float *x, const float *filled, long k, float mo
                            uint8_t *bytes, uint8_t *turned, int *coarse) {
 #pragma omp for
     for (long m = 0; m < w->words; m++) {
-        left->lengths[m] = sqrtf(product(x + m * k, x + m * k, k) + k * TINY);
+        left->lengths[m] = sqrtf(dot_product(x + m * k, x + m * k, k) + k * TINY);
         if (bytes && !to_bytes(filled + m * w->k, w->k, left->lengths[m], bytes + m * w->k, w->levels + m, left->rests + m)) {
 #pragma omp atomic write
             *coarse = 1;
@@ -189,7 +189,7 @@ static void round_or_bytes(const float *x, const float *filled, long k, float mo
 }
 
 // x (M, K) with zeros behind it up to `wide` numbers a word stands in `filled` (M, wide). 0, or 1 where memory is short.
-int likeliest(const float *x, const float *filled, const float *weight, const float *bias, const int8_t *rounded,
+int argmax_shortlist(const float *x, const float *filled, const float *weight, const float *bias, const int8_t *rounded,
               const float *scales, const float *errors, const float *sizes, const int32_t *totals, long words, long n,
               long k, long wide, float most, int64_t *found, int threads) {
     table t = {weight, bias, rounded, scales, errors, sizes, totals, n};
@@ -230,7 +230,7 @@ int likeliest(const float *x, const float *filled, const float *weight, const fl
     return short_of_memory;
 }
 #else
-int likeliest(const float *x, const float *filled, const float *weight, const float *bias, const int8_t *rounded,
+int argmax_shortlist(const float *x, const float *filled, const float *weight, const float *bias, const int8_t *rounded,
               const float *scales, const float *errors, const float *sizes, const int32_t *totals, long words, long n,
               long k, long wide, float most, int64_t *found, int threads) {
     (void)totals, (void)x, (void)filled, (void)weight, (void)bias, (void)rounded, (void)scales, (void)errors, (void)sizes, (void)words;

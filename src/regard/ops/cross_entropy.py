@@ -1,0 +1,132 @@
+"""Cross-entropy over a large vocabulary, without holding the logits of a whole batch.
+
+Logits (N, V) of 4,096 positions and 50,000 ids are 800 MB, and so is their gradient. `linear_cross_entropy` computes a
+chunk of positions at a time: each chunk's loss and gradients are finished before the next begins, in one buffer.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import Function, once_differentiable
+
+from regard.ops.dispatch import c_library
+
+IGNORE_INDEX = -100  # a target that adds no loss and no gradient
+CHUNK = 2**23  # logits at a time: 32 MB
+
+
+def linear_cross_entropy(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+    """The sum over all positions of -log softmax(hidden weightᵀ)[target]: hidden (N, D), weight (V, D), targets (N,)."""
+    if hidden.dim() != 2 or weight.dim() != 2:
+        raise ValueError(f"hidden is {tuple(hidden.shape)} and weight {tuple(weight.shape)}, wanted (N, D) and (V, D)")
+    if not torch.is_grad_enabled():  # an autograd function would compute a parameter's gradient all the same
+        hidden, weight = hidden.detach(), weight.detach()
+    return _LinearCrossEntropy.apply(hidden, weight, targets)
+
+
+def linear_cross_entropy_in_torch(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+    """The same in one line, which holds all logits."""
+    return F.cross_entropy(hidden @ weight.t(), targets, ignore_index=IGNORE_INDEX, reduction="sum")
+
+
+def cross_entropy_inplace(logits: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
+    """The same for given logits (N, V), with label smoothing. They may be overwritten: their memory becomes the gradient."""
+    if len(logits) and not logits.is_leaf and _dispatch(logits) is not None:
+        return _CrossEntropy.apply(logits, targets, label_smoothing)
+    return F.cross_entropy(
+        logits, targets, ignore_index=IGNORE_INDEX, label_smoothing=label_smoothing, reduction="sum"
+    )
+
+
+class _CrossEntropy(Function):
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
+        gradient = logits.detach()
+        losses = losses_and_gradient(gradient, targets, label_smoothing)
+        torch.autograd.graph.increment_version(logits)  # a backward that needs the logits fails instead of using these
+        ctx.save_for_backward(gradient)
+        return losses.sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return gradient.mul_(outer), None, None
+
+
+def losses_and_gradient(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    """The losses (N,) of logits (N, V), which become the gradient by them: the probabilities, less 1 at the target."""
+    counted = _check_targets(logits, targets)
+    library = _dispatch(logits)
+    if library is not None:
+        losses, targets = logits.new_empty(len(logits)), targets.long().contiguous()
+        library.cross_entropy(
+            logits.data_ptr(),
+            *logits.shape,
+            targets.data_ptr(),
+            label_smoothing,
+            losses.data_ptr(),
+            torch.get_num_threads(),
+        )
+        return losses
+    if label_smoothing:
+        raise ValueError("label smoothing has a C form only; use F.cross_entropy")
+    indices = torch.where(counted, targets, 0).long()[:, None]
+    at_target = logits.gather(1, indices)[:, 0]
+    totals = logits.logsumexp(-1)
+    logits.sub_(totals[:, None]).exp_()
+    logits.scatter_add_(1, indices, logits.new_full((len(logits), 1), -1.0))
+    logits *= counted[:, None]
+    return (totals - at_target) * counted
+
+
+def _dispatch(logits: Tensor) -> Any:
+    return c_library(logits, has_backward=True) if logits.dim() == 2 and logits.is_contiguous() else None
+
+
+def _check_targets(logits: Tensor, targets: Tensor) -> Tensor:
+    """Which targets count (N,); ValueError where they do not match the logits (N, V)."""
+    if targets.shape != logits.shape[:1] or targets.is_floating_point() or targets.device != logits.device:
+        got = f"{targets.dtype} {tuple(targets.shape)} on {targets.device}"
+        raise ValueError(f"targets are {got}, wanted integers ({len(logits)},) on {logits.device}")
+    counted = targets != IGNORE_INDEX
+    if len(targets):
+        lowest, highest = torch.where(counted, targets, 0).aminmax()
+        wrong = lowest if lowest < 0 else highest
+        if lowest < 0 or highest >= logits.shape[1]:
+            raise ValueError(f"a target is {int(wrong)}, wanted 0 to {logits.shape[1] - 1}, or {IGNORE_INDEX}")
+    return counted
+
+
+class _LinearCrossEntropy(Function):
+    """The gradient of a sum is known with the sum: one pass over the chunks computes both."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+        needs_hidden, needs_weight = ctx.needs_input_grad[:2]
+        by_hidden = torch.empty_like(hidden) if needs_hidden else None
+        by_weight = torch.zeros_like(weight) if needs_weight else None
+        total = hidden.new_zeros(())
+        rows = max(1, min(CHUNK // len(weight), len(hidden)))
+        buffer = hidden.new_empty(rows, len(weight))
+        for start in range(0, len(hidden), rows):
+            chunk = hidden[start : start + rows]
+            logits = torch.mm(chunk, weight.t(), out=buffer[: len(chunk)])
+            total += losses_and_gradient(logits, targets[start : start + rows]).sum()
+            gradient = logits
+            if by_hidden is not None:
+                torch.mm(gradient, weight, out=by_hidden[start : start + rows])
+            if by_weight is not None:
+                by_weight.addmm_(gradient.t(), chunk)
+        ctx.save_for_backward(*(gradient for gradient in (by_hidden, by_weight) if gradient is not None))
+        ctx.needed = (needs_hidden, needs_weight)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        saved = iter(ctx.saved_tensors)
+        by_hidden, by_weight = (next(saved) * outer if needed else None for needed in ctx.needed)
+        return by_hidden, by_weight, None

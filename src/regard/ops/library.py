@@ -1,0 +1,137 @@
+"""Build and load the C files of csrc/: compiled for this machine on first use and kept in the user's cache directory.
+
+Where that fails, `library()` is None and `why_missing()` gives the reason: every op then takes its torch form, which is
+slower. REGARD_KERNELS=off does the same on request.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import torch
+
+SOURCES = Path(__file__).parent / "csrc"
+FLAGS = ["-O3", "-march=native", "-fno-math-errno", "-fno-strict-aliasing", "-fopenmp", "-fPIC", "-shared"]
+DISABLED_BY_USER = "REGARD_KERNELS=off"
+OUT_OF_MEMORY, OUT_OF_RANGE = 1, 2  # what a function may return, as in csrc/simd.h
+LONG, POINTER, FLOAT, INT, UINT32 = ctypes.c_long, ctypes.c_void_p, ctypes.c_float, ctypes.c_int, ctypes.c_uint32
+# function -> (return type, argument types), as declared in the C files; a test compares them
+SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
+    "activation_backward": (None, [POINTER] * 3 + [LONG, INT, INT]),
+    "activation_forward": (None, [POINTER] * 2 + [LONG, INT, INT]),
+    "add_layer_norm": (None, [POINTER] * 5 + [LONG] * 2 + [FLOAT, INT]),
+    "argmax_shortlist": (INT, [POINTER] * 9 + [LONG] * 4 + [FLOAT, POINTER, INT]),
+    "attention_decode": (INT, [POINTER] * 6 + [LONG] * 17 + [FLOAT, INT]),
+    "attention_varlen": (INT, [POINTER] * 5 + [LONG] * 10 + [FLOAT, INT]),
+    "cross_entropy": (None, [POINTER] + [LONG] * 2 + [POINTER, FLOAT, POINTER, INT]),
+    "dropout": (None, [POINTER] * 2 + [LONG] + [UINT32] * 3 + [FLOAT, INT]),
+    "int8_is_supported": (INT, []),
+    "linear": (INT, [POINTER] * 4 + [LONG] * 4 + [INT] * 2),
+    "linear_int8": (INT, [POINTER] * 5 + [LONG] * 3 + [FLOAT, INT]),
+    "logsumexp": (None, [POINTER] + [LONG] * 3 + [POINTER, INT]),
+    "quantize_rows": (None, [POINTER] + [LONG] * 3 + [POINTER] * 5 + [INT]),
+    "topk": (None, [POINTER] + [LONG] * 4 + [POINTER, POINTER, INT]),
+}
+
+
+def library() -> ctypes.CDLL | None:
+    """The compiled C library, or None."""
+    return _load()[0]
+
+
+def why_missing() -> str | None:
+    """Why there is no C library; None if there is one."""
+    return _load()[1]
+
+
+@cache
+def _load() -> tuple[ctypes.CDLL | None, str | None]:
+    if os.environ.get("REGARD_KERNELS", "").lower() in ("off", "0", "no"):
+        return None, DISABLED_BY_USER
+    if platform.system() != "Linux":  # elsewhere torch and the compiler use different OpenMP runtimes
+        return None, f"the kernels need Linux, this is {platform.system()}"
+    if platform.machine() == "x86_64" and "avx2" not in _processor():
+        return None, "this processor has no AVX2"
+    try:
+        path = _library_path()
+        if not path.exists():
+            _compile(path)
+        _check_owner(path)
+        try:
+            return _open(path), None
+        except (OSError, AttributeError):  # truncated or of another version: compile it again
+            _compile(path)
+            return _open(path), None
+    except (OSError, RuntimeError, AttributeError, ValueError, subprocess.SubprocessError) as error:
+        return None, _reason(error)
+
+
+def _check_owner(path: Path) -> None:
+    """Refuse a library that another user could have written."""
+    for checked in (path.parent, path):
+        found = checked.stat()
+        if found.st_uid != os.getuid() or found.st_mode & 0o022:
+            raise PermissionError(f"{checked} is writable by other users, so it is not loaded; fix its owner and mode")
+
+
+def _open(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
+    for name, (result, arguments) in SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        lines = (error.stderr or "").strip().splitlines()
+        errors = [line for line in lines if "error" in line] or lines or [f"exit code {error.returncode}"]
+        return f"the C compiler failed: {errors[0]}"
+    return " ".join(str(error).split())
+
+
+def _library_path() -> Path:
+    """The file for these sources, this processor and this torch."""
+    root = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not root.is_absolute():
+        root = Path.home() / ".cache"
+    content = b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]")))
+    target = f"{platform.machine()} {_processor()} {torch.__version__} {FLAGS}".encode()
+    return root / "regard" / f"kernels-{hashlib.sha256(content + target).hexdigest()[:16]}.so"
+
+
+def _processor() -> str:
+    """The instruction sets of this processor: a library built for another one may not run here."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+
+
+def _compile(path: Path) -> None:
+    """Compile into a temporary directory beside it, then rename: two processes may do it at once."""
+    # gcc first: its OpenMP runtime is the one torch uses; clang's would add threads of its own.
+    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+    if not compiler:
+        raise FileNotFoundError("there is no C compiler (gcc, cc or clang)")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder) / path.name
+        sources = sorted(str(source) for source in SOURCES.glob("*.c"))
+        subprocess.run(
+            [*shlex.split(compiler), *FLAGS, "-o", str(made), *sources, "-lm"],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        made.chmod(0o700)
+        made.rename(path)
