@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 def note_if_slow() -> None:
     """Say that regard's own kernels are not to be had on this machine, and why."""
-    from regard import kernels
+    from regard import ops
 
-    reason = kernels.why_not()
-    if reason not in (None, kernels.NOT_WANTED):
+    reason = ops.why_disabled()
+    if reason not in (None, ops.DISABLED_BY_USER):
         note(f"note: slower than it could be, on torch's kernels alone: {reason}")
 
 

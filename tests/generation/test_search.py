@@ -8,12 +8,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.testing import assert_close
 
 from regard.errors import ConfigError
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation.decode import Limits
-from regard.generation.ranking import lies_in_columns, likeliest, log_total, top
 
 PADDING, END = 0, 2
 
@@ -177,16 +175,6 @@ def test_a_seed_makes_a_sample_repeatable():
     assert texts[0] == texts[1] != texts[2]
 
 
-@settings(max_examples=50, deadline=None)
-@given(seed=st.integers(0, 10**6), count=st.integers(1, 8), chunks=st.integers(1, 60))
-def test_the_faster_top_is_topk(seed, count, chunks):
-    values = torch.randn(3, chunks * 128, generator=torch.Generator().manual_seed(seed))
-    best, place = top(values, count)
-    wanted, wanted_place = values.topk(count, dim=-1)
-    assert torch.equal(best, wanted)
-    assert torch.equal(place, wanted_place)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -201,26 +189,3 @@ def test_the_faster_top_is_topk(seed, count, chunks):
 def test_impossible_strategies_are_refused_when_they_are_made(make, message):
     with pytest.raises(ConfigError, match=message):
         make()
-
-
-@pytest.mark.parametrize("hidden", [7, 1024, 5000, 8192])
-@pytest.mark.parametrize("rows", [1, 3])
-def test_ranking_gives_the_same_in_rows_and_in_columns(hidden, rows):
-    torch.manual_seed(hidden)
-    values = torch.randn(rows, hidden)
-    values[:, hidden // 3] = -torch.inf
-    columns = values.t().contiguous().t()
-    assert lies_in_columns(columns) == (rows > 1)
-    assert not lies_in_columns(values)
-    for layout in (values, columns):
-        assert torch.equal(likeliest(layout), values.argmax(-1))
-        assert_close(log_total(layout), values.logsumexp(-1))
-        best, places = top(layout, 5)
-        assert torch.equal(best, values.topk(5).values)
-        assert torch.equal(values.gather(1, places), best)
-
-
-def test_of_two_words_alike_the_first_is_the_likeliest_in_either_layout():
-    values = torch.zeros(2, 3000)
-    values[:, [1500, 2999]] = 1.0
-    assert likeliest(values.t().contiguous().t()).tolist() == [1500, 1500]

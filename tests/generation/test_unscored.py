@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from regard import kernels
+from regard import ops
 from regard.errors import InputError
 from regard.generation import Greedy, Sample, generate
 from regard.generation.decode import Limits
@@ -14,15 +14,16 @@ from regard.layers.quantized import quantize
 from regard.models import build
 from regard.models.transformer import Transformer
 from tests.contracts.examples import CAUSAL_LM, SEQ2SEQ, named
+from tests.ops.forms import needs_int8
 
-pytestmark = pytest.mark.skipif(not kernels.int8_here(), reason="there is no screen without our own int8 kernels")
+pytestmark = needs_int8
 
 PROMPTS = [[7, 8, 9, 10], [11], [12, 13]] * 5  # more than few
 
 
 @pytest.fixture(autouse=True)
 def _small_tables_too(monkeypatch):
-    monkeypatch.setattr("regard.layers.screening.LARGE", 0)
+    monkeypatch.setattr("regard.ops.shortlist.MIN_SIZE", 0)
 
 
 def inputs_of(example):
@@ -42,12 +43,12 @@ def limits_of(**more):
 def test_the_texts_are_the_scored_ones(example, limits, monkeypatch):
     model, inputs = example.loud_model().eval(), inputs_of(example)
     wanted = generate(model, inputs, Greedy(), limits_of(**limits))
-    if hasattr(model, "screen"):
+    if hasattr(model, "argmax_shortlist"):
         monkeypatch.setattr(Embedding, "logits", None)
     found = generate(model, inputs, Greedy(scored=False), limits_of(**limits))
     assert [one[0].tokens for one in found] == [one[0].tokens for one in wanted]
     assert [one[0].ended for one in found] == [one[0].ended for one in wanted]
-    if hasattr(model, "screen"):
+    if hasattr(model, "argmax_shortlist"):
         assert all(math.isnan(one[0].log_probability) and math.isnan(one[0].score) for one in found)
 
 
@@ -59,7 +60,7 @@ def test_a_penalty_int8_and_a_lack_of_kernels_go_by_the_logits(example):
         one[0].tokens for one in generate(model, PROMPTS, Greedy(1.5), limits_of())
     ]
     assert all(math.isfinite(one[0].log_probability) for one in pressed)
-    with kernels.left_out():
+    with ops.disabled():
         assert math.isfinite(generate(model, PROMPTS, Greedy(scored=False), limits_of())[0][0].log_probability)
     quantize(model)
     assert math.isfinite(generate(model, PROMPTS, Greedy(scored=False), limits_of())[0][0].log_probability)

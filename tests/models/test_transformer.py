@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from torch import nn
 from torch.testing import assert_close
 
-from regard import kernels
+from regard import ops
 from regard.errors import ConfigError, InputError
 from regard.layers import masks
 from regard.models.transformer import SIZES, Transformer, TransformerConfig
@@ -49,7 +49,7 @@ def test_sentences_read_behind_each_other_are_read_as_with_padding(norm, positio
     mask = masks.padding(source, config.special_ids.pad_id)
     real = mask[:, 0, 0]
     with torch.inference_mode():
-        with kernels.left_out():
+        with ops.disabled():
             padded = model._read(source, mask)
         for tokens in (1, 40, 2048):  # read at once
             monkeypatch.setattr("regard.models.transformer.TOKENS", tokens)

@@ -20,8 +20,8 @@ from regard import ops
 from regard.errors import ConfigError, InputError
 from regard.experiments.adapters import BOX_NUMBERS, random_ids
 from regard.inspection.capture import watch
-from regard.layers.kv_cache import KVCache
 from regard.layers.cost import ForwardCost
+from regard.layers.kv_cache import KVCache
 from regard.layers.tap import taps
 from regard.models.base import Interface
 from regard.tasks.loading import load

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from regard.generation.decode import Generator, Hypothesis, Limits, allow, ends_of
-from regard.generation.ranking import top
+from regard.ops.topk import topk
 
 
 def beam_search(
@@ -79,7 +79,7 @@ def best_continuations(logits: Tensor, normal: Tensor, totals: Tensor, count: in
     A token's log probability is its logit less its row's `normal`.
     """
     sentences, width = totals.shape
-    likely, tokens = top(logits, min(count, logits.shape[-1]))  # no beam gives more than `count` of them
+    likely, tokens = topk(logits, min(count, logits.shape[-1]))  # no beam gives more than `count` of them
     likely = likely - normal[:, None]
     candidates = (totals[..., None] + likely.view(sentences, width, -1)).flatten(1)
     best, place = candidates.topk(min(count, candidates.shape[-1]), dim=-1)

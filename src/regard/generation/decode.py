@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from regard.errors import InputError
-from regard.generation.ranking import log_total
-from regard.layers.screening import ArgmaxShortlist
+from regard.ops.shortlist import ArgmaxShortlist
+from regard.ops.topk import logsumexp
 
 
 class State(Protocol):
@@ -120,9 +120,9 @@ def banned(special_ids: Any, limits: Limits, step: int, vocab_size: int) -> list
 
 def allow(logits: Tensor, special_ids: Any, limits: Limits, step: int) -> Tensor:
     """Give what may not be written -inf, in place; the log total."""
-    total = None if limits.renormalized else log_total(logits)
+    total = None if limits.renormalized else logsumexp(logits)
     logits[:, banned(special_ids, limits, step, logits.shape[1])] = -torch.inf
-    total = log_total(logits) if total is None else total
+    total = logsumexp(logits) if total is None else total
     if not total.isfinite().all():
         raise _not_finite()
     return total
@@ -149,8 +149,8 @@ def write(
 def screen_of(model: Any) -> ArgmaxShortlist | None:
     """The model's screen; None where it has none, or where a subclass has another step, which it does not know of."""
     kind = type(model)
-    owner = next((one for one in kind.__mro__ if "screen" in vars(one)), None)
-    own = [one for one in (model, *kind.__mro__) if {"step", "logits", "_logits", "advance"} & vars(one).keys()]
+    owner = next((one for one in kind.__mro__ if "argmax_shortlist" in vars(one)), None)
+    own = [one for one in (model, *kind.__mro__) if {"step", "logits", "_logits", "decode_step"} & vars(one).keys()]
     return model.argmax_shortlist() if owner is not None and own[0] is owner else None
 
 
@@ -165,7 +165,7 @@ def write_unscored(
 
     def decode_step(tokens: Tensor, state: Any, step: int, _texts: list[_Text]) -> Next:
         hidden, state = model.decode_step(tokens, state)
-        tokens = argmax_shortlist.likeliest(hidden, first if step < limits.shortest else later)
+        tokens = argmax_shortlist.argmax(hidden, first if step < limits.shortest else later)
         if (tokens < 0).any():
             raise _not_finite()
         return Next(tokens, torch.full(tokens.shape, torch.nan), state)

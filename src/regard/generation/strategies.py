@@ -16,7 +16,7 @@ from torch import Tensor
 from regard.errors import ConfigError
 from regard.generation.beam import beam_search
 from regard.generation.decode import Generator, Hypothesis, Limits, Strategy, screen_of, write, write_unscored
-from regard.generation.ranking import likeliest, log_total, top
+from regard.ops.topk import argmax, logsumexp, topk
 
 FIRST = 1024  # tokens looked at before all are sorted: the likeliest ones mostly suffice
 COLDEST, HOTTEST = 1e-30, 1e30  # temperatures that float32 can divide by; beyond them nothing changes
@@ -41,7 +41,7 @@ class Greedy:
             return write_unscored(model, inputs, limits, argmax_shortlist)
 
         def choose(logits: Tensor, rows: list[int], said: list[list[int]]) -> Tensor:
-            return likeliest(discouraged(logits, said, self.repetition_penalty))
+            return argmax(discouraged(logits, said, self.repetition_penalty))
 
         return write(model, inputs, limits, choose)
 
@@ -115,11 +115,11 @@ class Sample:
 
     def _sorted(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Log probabilities of the tokens that may be left in, the likeliest first, and which they are."""
-        logits = logits - log_total(logits)[:, None]
+        logits = logits - logsumexp(logits)[:, None]
         if self.top_k is not None:
-            return top(logits, min(self.top_k, logits.shape[-1]))
+            return topk(logits, min(self.top_k, logits.shape[-1]))
         if logits.shape[-1] > 4 * FIRST:
-            likely, tokens = top(logits, FIRST)
+            likely, tokens = topk(logits, FIRST)
             if (likely.exp().sum(-1) >= self.top_p).all():
                 return likely, tokens
         ordered = logits.sort(-1, descending=True)

@@ -89,7 +89,7 @@ SIMILARITIES: dict[SimilarityName, Callable[[int], Similarity]] = {
 class KeysValues(NamedTuple):
     """Keys and values, (B, H, S, K) each.
 
-    In a KV cache whose beams changed rows without a copy, `cache_rows` (B, S) has the row of each position of each beam.
+    In a KV cache whose beams changed rows without a copy, `cache_rows` (B, S) has the row of each beam's positions.
     """
 
     key: Tensor

@@ -39,7 +39,7 @@ class Embedding(nn.Module):
         return logits(hidden, weight, bias)
 
     def argmax_shortlist(self, bias: Tensor | None = None) -> ArgmaxShortlist | None:
-        """What finds the largest logit without computing all of them; None where that is not supported or not faster."""
+        """What finds the largest logit without computing all of them; None where that is not possible or not faster."""
         return ArgmaxShortlist.build(self.weight, bias)
 
 

@@ -26,7 +26,6 @@ from regard.config import Config
 from regard.errors import ConfigError
 from regard.layers import cost, masks
 from regard.layers.attention import SelfAttention
-from regard.ops.attention import varlen_is_fast
 from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
 from regard.layers.initializing import small_normal
@@ -35,6 +34,7 @@ from regard.layers.norm import LayerNorm
 from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap, watched
 from regard.models.base import EncoderIds, Model, heads_fit
+from regard.ops.attention import varlen_is_fast
 
 
 class BertConfig(Config):

@@ -28,7 +28,6 @@ from regard.images.normalizing import recolor
 from regard.layers import cost
 from regard.layers.attention import Additive, KeysValues, MultiHeadAttention, attend_written_out
 from regard.layers.beams import moved_sentences
-from regard.layers.kv_cache import KVCache
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
@@ -39,6 +38,7 @@ from regard.layers.image_encoder import (
     convolution_cost,
     patch_cost,
 )
+from regard.layers.kv_cache import KVCache
 from regard.layers.linear import Linear
 from regard.layers.positions import SinusoidalPositions
 from regard.layers.recurrent import LSTM, shown

@@ -15,16 +15,16 @@ from torch import Tensor, nn
 
 from regard.layers import cost
 from regard.layers.attention import SelfAttention
-from regard.layers.kv_cache import KVCache
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.initializing import small_normal
+from regard.layers.kv_cache import KVCache
 from regard.layers.positions import LearnedPositions
 from regard.layers.prompts import PromptState, of_segment_ids, prefill_inputs
-from regard.ops.shortlist import ArgmaxShortlist
 from regard.layers.tap import Tap
 from regard.models.base import CausalLMConfig, CausalLMIds, Model, heads_fit
+from regard.ops.shortlist import ArgmaxShortlist
 
 
 class GPTConfig(CausalLMConfig):

@@ -16,16 +16,16 @@ from torch import Tensor, nn
 from regard.config import Config
 from regard.errors import ConfigError
 from regard.layers.attention import SelfAttention, Turn
-from regard.layers.kv_cache import KVCache
 from regard.layers.cost import ForwardCost
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import GatedFeedForward
 from regard.layers.initializing import small_normal
+from regard.layers.kv_cache import KVCache
 from regard.layers.positions import RopeScaling, Rotary
 from regard.layers.prompts import PromptState, of_segment_ids, prefill_inputs
-from regard.ops.shortlist import ArgmaxShortlist
 from regard.layers.tap import Tap
 from regard.models.base import CausalLMConfig, CausalLMIds, Model, heads_fit
+from regard.ops.shortlist import ArgmaxShortlist
 
 
 class RopeScalingConfig(Config):

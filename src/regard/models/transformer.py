@@ -20,17 +20,17 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.layers import cost, masks
 from regard.layers.attention import KeysValues, MultiHeadAttention
-from regard.ops.attention import varlen_is_fast
 from regard.layers.beams import moved_sentences
-from regard.layers.kv_cache import KVCache
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
+from regard.layers.kv_cache import KVCache
 from regard.layers.norm import LayerNorm
 from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
-from regard.ops.shortlist import ArgmaxShortlist
 from regard.layers.tap import Tap, watched
 from regard.models.base import Model, Seq2SeqConfig, SpecialIds, heads_fit
+from regard.ops.attention import varlen_is_fast
+from regard.ops.shortlist import ArgmaxShortlist
 
 TOKENS = 2048  # that are read at once, at most, or one sentence
 

@@ -5,6 +5,7 @@ otherwise; `varlen_attention` takes the C form for heads of whole SIMD vectors. 
 zeros from the C form.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -110,7 +111,7 @@ def _check_cu_seqlens(cu_seqlens: Tensor, max_seqlen: int, query: Tensor, key: T
         got = f"{cu_seqlens.dtype} {tuple(cu_seqlens.shape)} on {cu_seqlens.device}"
         raise ValueError(f"cu_seqlens is {got}, wanted int64 (N + 1,) on the CPU")
     bounds = cu_seqlens.tolist()
-    lengths = [end - start for start, end in zip(bounds, bounds[1:], strict=False)]
+    lengths = [end - start for start, end in pairwise(bounds)]
     if bounds[0] != 0 or min(lengths, default=0) < 0:
         raise ValueError("cu_seqlens must start at 0 and not fall")
     if max(lengths, default=0) > max_seqlen:
@@ -120,9 +121,7 @@ def _check_cu_seqlens(cu_seqlens: Tensor, max_seqlen: int, query: Tensor, key: T
         raise ValueError(f"{got}, but cu_seqlens ends at {bounds[-1]}; wanted (1, H, {bounds[-1]}, K)")
 
 
-def _dispatch_decode(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, cache_rows: Tensor | None
-) -> Any:
+def _dispatch_decode(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, cache_rows: Tensor | None) -> Any:
     """Few queries, contiguous heads, and a mask that is the same for all heads and queries of a row."""
     if query.dim() != 4 or key.dim() != 4 or key.shape != value.shape or query.shape[-2] > MAX_DECODE_QUERIES:
         return None

@@ -18,7 +18,7 @@ CHUNK = 2**23  # logits at a time: 32 MB
 
 
 def linear_cross_entropy(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
-    """The sum over all positions of -log softmax(hidden weightᵀ)[target]: hidden (N, D), weight (V, D), targets (N,)."""
+    """The sum of -log softmax(hidden weightᵀ)[target]: hidden (N, D), weight (V, D), targets (N,)."""
     if hidden.dim() != 2 or weight.dim() != 2:
         raise ValueError(f"hidden is {tuple(hidden.shape)} and weight {tuple(weight.shape)}, wanted (N, D) and (V, D)")
     if not torch.is_grad_enabled():  # an autograd function would compute a parameter's gradient all the same
@@ -32,12 +32,13 @@ def linear_cross_entropy_in_torch(hidden: Tensor, weight: Tensor, targets: Tenso
 
 
 def cross_entropy_inplace(logits: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
-    """The same for given logits (N, V), with label smoothing. They may be overwritten: their memory becomes the gradient."""
+    """The same for given logits (N, V), with label smoothing.
+
+    The logits may be overwritten: their memory becomes the gradient.
+    """
     if len(logits) and not logits.is_leaf and _dispatch(logits) is not None:
         return _CrossEntropy.apply(logits, targets, label_smoothing)
-    return F.cross_entropy(
-        logits, targets, ignore_index=IGNORE_INDEX, label_smoothing=label_smoothing, reduction="sum"
-    )
+    return F.cross_entropy(logits, targets, ignore_index=IGNORE_INDEX, label_smoothing=label_smoothing, reduction="sum")
 
 
 class _CrossEntropy(Function):

@@ -63,8 +63,9 @@ def quantize_rows(weight: Tensor) -> Int8Rows:
     weight = weight.detach().float().contiguous()
     count, width = weight.shape
     columns = math.ceil(width / COLUMN_MULTIPLE) * COLUMN_MULTIPLE
-    floats = [torch.empty(count) for _ in range(3)]
-    made = Int8Rows(torch.empty(count, columns, dtype=torch.int8), *floats, torch.empty(count, dtype=torch.int32), width)
+    scales, errors, norms = (torch.empty(count) for _ in range(3))
+    rows, sums = torch.empty(count, columns, dtype=torch.int8), torch.empty(count, dtype=torch.int32)
+    made = Int8Rows(rows, scales, errors, norms, sums, width)
     _library().quantize_rows(weight.data_ptr(), count, width, columns, *made.pointers, torch.get_num_threads())
     return made
 

@@ -43,7 +43,7 @@ class ArgmaxShortlist:
         return len(self._weight)
 
     def argmax(self, hidden: Tensor, banned: frozenset[int] = frozenset()) -> Tensor:
-        """For hidden states (B, D) the ids (B,) with the largest logits, the banned left out; -1: a logit is not finite."""
+        """For hidden states (B, D) the ids (B,) of the largest logits, without banned ones; -1: not finite."""
         if banned not in self._biases:
             self._biases[banned] = self._bias_without(banned)
         return self._argmax(hidden, self._biases[banned])

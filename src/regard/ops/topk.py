@@ -47,7 +47,7 @@ def argmax(logits: Tensor) -> Tensor:
 
 
 def topk(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """`logits.topk(k)`: values and indices (B, k), the largest first. The largest are in the blocks with the highest maxima."""
+    """`logits.topk(k)`: values and indices (B, k), the largest first."""
     _check_shape(logits)
     vocab_size = logits.shape[1]
     if not 0 <= k <= vocab_size:
@@ -62,7 +62,7 @@ def topk(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
         highest = logits.t().unflatten(0, (-1, TOPK_BLOCK)).amax(1).t()  # (B, V / TOPK_BLOCK)
     else:
         highest = logits.unflatten(-1, (-1, TOPK_BLOCK)).amax(-1)
-    blocks = highest.topk(k, dim=-1).indices  # (B, k)
+    blocks = highest.topk(k, dim=-1).indices  # (B, k): the k largest are in the k blocks with the highest maxima
     ids = (blocks[..., None] * TOPK_BLOCK + torch.arange(TOPK_BLOCK, device=logits.device)).flatten(1)
     values, indices = logits.gather(1, ids).topk(k, dim=-1)
     return values, ids.gather(1, indices)

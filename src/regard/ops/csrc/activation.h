@@ -5,7 +5,7 @@
 #define SLOPE 0.7978845608f // √(2/π)
 #define CUBE 0.044715f
 
-enum { GELU, GELU_TANH, SWISH, RELU, NONE }; // as regard.kernels has them
+enum { GELU, GELU_TANH, SWISH, RELU, NONE }; // as in ops/activation.py
 
 INLINE vec sigmoid(vec z) {
     vec power = exponential((vec)((ints)z | (int32_t)0x80000000)); // e^-|z|

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.config import Config
 from regard.data.batches import Position
-from regard.ops.cross_entropy import cross_entropy
+from regard.ops.cross_entropy import linear_cross_entropy
 from regard.tasks.language_modeling.dataset import LanguageText, TextBatch
 
 
@@ -42,7 +42,7 @@ class LanguageModeling:
     def loss(self, model: Any, batch: TextBatch) -> Tensor:
         """Summed cross-entropy of the batch's targets."""
         hidden = model.read(batch.ids, batch.segment_ids)
-        return cross_entropy(hidden.flatten(0, 1), model.table, batch.targets.flatten())
+        return linear_cross_entropy(hidden.flatten(0, 1), model.table, batch.targets.flatten())
 
     def metrics(self, model: Any, loss: float, batches: Iterable[TextBatch], generate: Any) -> dict[str, float]:
         """What the held-out loss means: perplexity, and bits a byte of text, which no tokenizer flatters.

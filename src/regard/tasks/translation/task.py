@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from regard.config import Config
 from regard.data.batches import PairBatch, Position
 from regard.errors import InputError
-from regard.ops.cross_entropy import IGNORE_INDEX, cross_entropy_inplace
 from regard.metrics.translation import tally
+from regard.ops.cross_entropy import IGNORE_INDEX, cross_entropy_inplace
 from regard.tasks.translation.dataset import ParallelText
 
 # (model, source, the most tokens each row may get) -> for each row its hypotheses, best first
@@ -84,7 +84,7 @@ class Translation:
         return cross_entropy_inplace(
             logits.flatten(0, 1),
             wanted.masked_fill(wanted == self.tokenizer.pad_id, IGNORE_INDEX),
-            smoothing=self.config.label_smoothing if model.training else 0.0,
+            label_smoothing=self.config.label_smoothing if model.training else 0.0,
         )
 
     def _with_own_words(self, target: Tensor, logits: Tensor) -> Tensor:

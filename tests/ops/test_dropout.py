@@ -1,32 +1,33 @@
-"""Dropout: the right share, the same places both ways, by chance that is torch's and nothing else's."""
+"""Dropout: the right share, the same positions forward and backward, drawn from torch's generator."""
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from regard import kernels
+from regard import ops
 from regard.layers.dropout import Dropout
+from regard.ops.dropout import dropout, dropout_with_seeds
 
 
-@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("is_disabled", [True, False])
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_so_many_are_left_out_and_the_others_made_larger(share, plain):
+def test_the_share_is_dropped_and_the_rest_scaled_up(share, is_disabled):
     torch.manual_seed(0)
     hidden = torch.ones(400, 501)
-    if plain:
-        with kernels.left_out():
+    if is_disabled:
+        with ops.disabled():
             found = Dropout(share)(hidden)
     else:
         found = Dropout(share)(hidden)
-    left_out = (found == 0).double()
+    dropped = (found == 0).double()
     deviation = (share * (1 - share) / hidden.numel()) ** 0.5
-    assert abs(left_out.mean().item() - share) < 4 * deviation
+    assert abs(dropped.mean().item() - share) < 4 * deviation
     assert_close(found[found != 0], torch.full_like(found[found != 0], 1 / (1 - share)))
-    for one, other in ((left_out[:, 1:], left_out[:, :-1]), (left_out[1:], left_out[:-1])):  # neighbors do not know it
+    for one, other in ((dropped[:, 1:], dropped[:, :-1]), (dropped[1:], dropped[:-1])):  # neighbors are independent
         assert abs(torch.corrcoef(torch.stack([one.flatten(), other.flatten()]))[0, 1]) < 4 / 400_000**0.5 * 2
 
 
-def test_the_gradient_takes_the_same_places():
+def test_the_gradient_drops_the_same_positions():
     torch.manual_seed(1)
     hidden = torch.randn(37, 19, requires_grad=True)
     found = Dropout(0.3)(hidden)
@@ -35,14 +36,14 @@ def test_the_gradient_takes_the_same_places():
     assert_close(hidden.grad[found != 0], torch.full_like(found[found != 0], 1 / 0.7))
 
 
-def test_chance_is_torchs():
+def test_the_draw_is_torchs():
     hidden, layer = torch.ones(20, 30), Dropout(0.5)
     torch.manual_seed(5)
     first, second = layer(hidden), layer(hidden)
     torch.manual_seed(5)
     assert torch.equal(layer(hidden), first)
     assert not torch.equal(first, second)
-    share = ((first == 0) & (second == 0)).float().mean().item()  # two draws do not know of each other
+    share = ((first == 0) & (second == 0)).float().mean().item()  # two draws are independent
     assert abs(share - 0.25) < 4 * (0.25 * 0.75 / 600) ** 0.5
 
 
@@ -51,3 +52,15 @@ def test_without_training_and_without_a_share_nothing_happens():
     assert torch.equal(Dropout(0.5).eval()(hidden), hidden)
     assert torch.equal(Dropout(0.0)(hidden), hidden)
     assert not Dropout(1.0)(hidden).any()
+
+
+def test_other_dtypes_and_strides():
+    torch.manual_seed(2)
+    for hidden in (torch.ones(9, 7).t(), torch.ones(1, 7).expand(30, 7), torch.ones(4, 20)[:, ::3], torch.ones(0, 3)):
+        found = dropout(hidden, 0.5)
+        assert found.shape == hidden.shape
+        assert set(found.flatten().tolist()) <= {0.0, 2.0}
+    for dtype in (torch.float16, torch.bfloat16, torch.float64):
+        assert dropout(torch.ones(5, 6, dtype=dtype), 0.5).dtype is dtype
+    with pytest.raises(ValueError, match="wanted float32 on the CPU"):
+        dropout_with_seeds(torch.ones(3).double(), 0.5, [1, 2])

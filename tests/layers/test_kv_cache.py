@@ -1,9 +1,11 @@
 """The cache: what comes out is what went in, reordered and cropped as told."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regard import ops
 from regard.layers.attention import KeysValues
 from regard.layers.kv_cache import KVCache
 
@@ -38,7 +40,28 @@ def test_a_cache_is_a_growing_tensor(actions, random):
             assert cache.length == plain.shape[2]
 
 
-def test_a_step_writes_in_place():
+def test_a_step_writes_gathered():
     cache = KVCache(room=8)
     before = cache.append(some(2, 3, 0)).key.data_ptr()
     assert cache.append(some(2, 3, 9)).key.data_ptr() == before
+
+
+@pytest.mark.parametrize("is_disabled", [True, False])
+@torch.no_grad()
+def test_beams_that_change_rows_keep_their_past(is_disabled):
+    """A cache with a row table and one that copies hold the same after beams were swapped, dropped and added."""
+    generator = torch.Generator().manual_seed(4)
+    cache, beams = KVCache(room=2), [torch.zeros(0, 3, 4) for _ in range(4)]
+    for rows in ([0, 1, 2, 3], [3, 3, 0, 1], [1, 0], [1, 1, 0], [2, 1, 0, 0, 1], [4, 0]):
+        new = torch.randn(len(beams), 1, 3, 4, generator=generator)
+        cache.append(KeysValues(new.transpose(1, 2), new.transpose(1, 2) * 2))
+        beams = [torch.cat([beam, one]) for beam, one in zip(beams, new, strict=True)]
+        if is_disabled:
+            with ops.disabled():
+                cache.reorder(torch.tensor(rows))
+        else:
+            cache.reorder(torch.tensor(rows))
+        beams = [beams[row] for row in rows]
+        seen = cache.seen.gathered
+        assert torch.equal(seen.key[: len(rows)], torch.stack(beams).transpose(1, 2))
+        assert torch.equal(seen.value[: len(rows)], torch.stack(beams).transpose(1, 2) * 2)
