@@ -316,8 +316,6 @@ def _tokenizer_files(tokenizer: Any, config: TransformerConfig) -> dict[str, byt
             "tokenizer_class": "MarianTokenizer",
             "separate_vocabs": tokenizer.target.vocab != tokenizer.vocab,
         }
-        found = tokenizer.to_files()
     else:
         facts["tokenizer_class"] = "PreTrainedTokenizerFast"
-        found = {TOKENIZER: tokenizer.to_json().encode()}
-    return {**found, TOKENIZER_CONFIG: encode_json(facts)}
+    return {**tokenizer.to_files(), TOKENIZER_CONFIG: encode_json(facts)}

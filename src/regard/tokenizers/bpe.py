@@ -95,6 +95,10 @@ class BPETokenizer:
         except ValueError as error:
             raise FolderError(f"{path}: {error}; wanted a byte-level tokenizer") from error
 
+    def to_files(self) -> dict[str, bytes]:
+        """The file for `load`."""
+        return {"tokenizer.json": self.to_json().encode()}
+
     def to_json(self) -> str:
         """The content of the tokenizer.json: equal contents, equal tokenizers."""
         return str(self._core.to_str(pretty=True))

@@ -30,7 +30,7 @@ class MetaspaceTokenizer(ABC):
         self.eos_id, self.unk_id = vocab[EOS_TOKEN], vocab[UNK_TOKEN]
         self.pad_id = self.bos_id = vocab[PAD_TOKEN]
         self.target: Any = target or self
-        self._extra_tokens = frozenset(extra_tokens)
+        self.extra_tokens = tuple(extra_tokens)
         # Whatever a text spells, it does not become a special token.
         self._ordinary = {token: number for token, number in vocab.items() if not self._is_special(token)}
         self._extra = re.compile(f"({'|'.join(map(re.escape, extra_tokens))})") if extra_tokens else None
@@ -53,7 +53,7 @@ class MetaspaceTokenizer(ABC):
         check_utf8(text)
         ids: list[int] = []
         for part in [text] if self._extra is None else self._extra.split(text):
-            if part in self._extra_tokens:
+            if part in self.extra_tokens:
                 ids.append(self.vocab[part])
             elif part:
                 ids += [self._ordinary.get(token, self.unk_id) for token in self.segment(part)]
@@ -95,7 +95,7 @@ class MetaspaceTokenizer(ABC):
         return token.removeprefix(SPACE) or "␣" if token.startswith(SPACE) else f"·{token}"
 
     def _is_special(self, token: str) -> bool:
-        return token in SPECIAL_TOKENS or token in self._extra_tokens
+        return token in SPECIAL_TOKENS or token in self.extra_tokens
 
     def _text(self, number: int) -> str:
         token = self._tokens.get(number, UNK_TOKEN)
