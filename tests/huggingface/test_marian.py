@@ -404,7 +404,7 @@ FAULTS = {
         lambda f: edit_config(f, encoder_attention_heads=5, decoder_attention_heads=5),
         "does not divide",
     ),
-    "other family": (lambda f: edit_config(f, model_type="t5"), "'t5'"),
+    "other family": (lambda f: edit_config(f, model_type="no-such-family"), "'no-such-family'"),
     "truncated pieces": (lambda f: (f / "source.spm").write_bytes((f / "source.spm").read_bytes()[:900]), "source.spm"),
     "missing pieces": (lambda f: (f / "target.spm").unlink(), "target.spm"),
     "truncated vocabulary": (lambda f: (f / "vocab.json").write_text('{"</s>": 0, '), "vocab.json"),
