@@ -154,7 +154,7 @@ def test_ragged_prompts_batched_equal_prompts_one_by_one(model, prompts, written
 def test_prompts_of_one_token_and_of_one_length_need_no_blanks(model, ids, written):
     for length in (1, 4):
         prompts = ids[:, :length].tolist()
-        assert model.start(prompts).blanks is None
+        assert model.start(prompts).left_padding is None
         whole = model(torch.cat([ids[:, :length], written], dim=1))[:, length - 1 :]
         assert_close(stepped(model, prompts, written), whole, atol=2e-5, rtol=1e-4)
 

@@ -12,7 +12,7 @@ from regard.experiments.adapters import CausalLMAdapter, EncoderAdapter, VisionL
 from regard.experiments.laws import LAWS, ModelAdapter, check
 from regard.layers import masks
 from regard.layers.attention import KeysValues, MultiHeadAttention, SelfAttention, attend
-from regard.layers.prompts import PromptState
+from regard.layers.decoding import PromptState
 from regard.models import model_class
 from regard.models.base import CausalLMIds, SpecialIds
 from regard.models.bert import BertForPreTraining, Read
@@ -325,10 +325,10 @@ class LeavesItsBlanks:
         state = super().start(prompts)
 
         def reorder(rows):
-            blanks, state.blanks = state.blanks, None
+            left_padding, state.left_padding = state.left_padding, None
             PromptState.reorder(state, rows)
-            if blanks is not None:
-                state.blanks = blanks.repeat(2)[: len(rows.flatten())]
+            if left_padding is not None:
+                state.left_padding = left_padding.repeat(2)[: len(rows.flatten())]
 
         state.reorder = reorder
         return state

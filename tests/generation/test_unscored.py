@@ -102,7 +102,7 @@ def test_a_damaged_bias_is_told():
             generate(model, inputs_of(example), Greedy(scored=False), limits_of())
 
 
-def test_a_step_of_ones_own_is_taken_though_the_screen_is_inherited():
+def test_a_step_of_ones_own_is_taken_though_the_shortlist_is_inherited():
     example = next(one for one in SEQ2SEQ if one.kind == "transformer")
 
     class Mine(Transformer):
@@ -117,6 +117,19 @@ def test_a_step_of_ones_own_is_taken_though_the_screen_is_inherited():
     patched.step = lambda tokens, state: _only(5, patched, tokens, state)
     found = generate(patched, inputs_of(example), Greedy(scored=False), limits_of(shortest=4))
     assert {token for one in found for token in one[0].tokens} == {5}
+
+
+def test_logits_of_ones_own_are_used_though_the_shortlist_is_inherited():
+    example = next(one for one in SEQ2SEQ if one.kind == "transformer")
+
+    class OddLogits(Transformer):
+        def logits(self, hidden):
+            found = super().logits(hidden)
+            found[:, ::2] = -torch.inf
+            return found
+
+    found = generate(OddLogits(example.config).eval(), inputs_of(example), Greedy(scored=False), limits_of(shortest=4))
+    assert all(token % 2 for one in found for token in one[0].tokens)
 
 
 def _only(word, model, tokens, state):

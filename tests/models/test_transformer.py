@@ -9,6 +9,7 @@ from torch.testing import assert_close
 from regard import ops
 from regard.errors import ConfigError, InputError
 from regard.layers import masks
+from regard.layers.varlen import encode_unpadded
 from regard.models.transformer import SIZES, Transformer, TransformerConfig
 
 TINY = TransformerConfig(vocab_size=40, width=24, heads=3, layers=2, feed_forward=32)
@@ -36,9 +37,13 @@ def test_the_count_by_hand():
     assert count(SIZES["base"]) == 6 * encoder + 6 * decoder + vocab_size * width
 
 
+def read(model, source, mask):
+    return encode_unpadded(model._encode, source, mask, encoder=model.encoder, head_width=16)
+
+
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
-def test_sentences_read_behind_each_other_are_read_as_with_padding(norm, positions, monkeypatch):
+def test_a_source_is_encoded_without_padding_as_with_it(norm, positions, monkeypatch):
     config = TransformerConfig(
         vocab_size=50, width=64, heads=4, layers=2, feed_forward=96, longest=32, norm=norm, positions=positions
     )
@@ -50,10 +55,10 @@ def test_sentences_read_behind_each_other_are_read_as_with_padding(norm, positio
     real = mask[:, 0, 0]
     with torch.inference_mode():
         with ops.disabled():
-            padded = model._read(source, mask)
+            padded = read(model, source, mask)
         for tokens in (1, 40, 2048):  # read at once
-            monkeypatch.setattr("regard.models.transformer.TOKENS", tokens)
-            assert_close(model._read(source, mask)[real], padded[real], atol=1e-5, rtol=1e-5)
+            monkeypatch.setattr("regard.layers.varlen.MAX_TOKENS", tokens)
+            assert_close(read(model, source, mask)[real], padded[real], atol=1e-5, rtol=1e-5)
 
 
 def test_embeddings_enter_with_variance_one_and_serve_as_the_output_too():

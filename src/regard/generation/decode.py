@@ -146,12 +146,11 @@ def write(
     return _write(model, inputs, limits, decode_step, num_samples)
 
 
-def screen_of(model: Any) -> ArgmaxShortlist | None:
-    """The model's screen; None where it has none, or where a subclass has another step, which it does not know of."""
-    kind = type(model)
-    owner = next((one for one in kind.__mro__ if "argmax_shortlist" in vars(one)), None)
-    own = [one for one in (model, *kind.__mro__) if {"step", "logits", "_logits", "decode_step"} & vars(one).keys()]
-    return model.argmax_shortlist() if owner is not None and own[0] is owner else None
+def shortlist_of(model: Any) -> ArgmaxShortlist | None:
+    """The model's exact argmax shortlist; None where it has none, or computes its logits in another way."""
+    methods = (getattr(model, name, None) for name in ("step", "logits"))
+    is_shortlisted = all(getattr(method, "is_shortlisted", False) for method in methods)
+    return model.argmax_shortlist() if is_shortlisted else None
 
 
 def write_unscored(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.generation.beam import beam_search
-from regard.generation.decode import Generator, Hypothesis, Limits, Strategy, screen_of, write, write_unscored
+from regard.generation.decode import Generator, Hypothesis, Limits, Strategy, shortlist_of, write, write_unscored
 from regard.ops.topk import argmax, logsumexp, topk
 
 FIRST = 1024  # tokens looked at before all are sorted: the likeliest ones mostly suffice
@@ -36,7 +36,7 @@ class Greedy:
         _check_penalty(self.repetition_penalty)
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
-        argmax_shortlist = screen_of(model) if not self.scored and self.repetition_penalty == 1.0 else None
+        argmax_shortlist = shortlist_of(model) if not self.scored and self.repetition_penalty == 1.0 else None
         if argmax_shortlist is not None:
             return write_unscored(model, inputs, limits, argmax_shortlist)
 

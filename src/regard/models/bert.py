@@ -32,9 +32,8 @@ from regard.layers.initializing import small_normal
 from regard.layers.linear import Linear
 from regard.layers.norm import LayerNorm
 from regard.layers.reading import SentenceEmbedding, WordHead
-from regard.layers.tap import Tap, watched
+from regard.layers.tap import Tap
 from regard.models.base import EncoderIds, Model, heads_fit
-from regard.ops.attention import varlen_is_fast
 
 
 class BertConfig(Config):
@@ -193,19 +192,13 @@ class Bert(Model):
         return self(ids, segment_ids)
 
     def encode_varlen(self, texts: Sequence[Sequence[int]]) -> Tensor:
-        """The words (T, D) of texts behind each other, each read by itself: nothing is padded."""
+        """The hidden states (T, D) of texts, concatenated; each attends to itself alone, and nothing is padded."""
         together = masks.Varlen([len(text) for text in texts])
         ids = torch.tensor([number for text in texts for number in text], device=self.input_embeddings.device)[None]
         hidden = self.embedding(ids, None, masks.position_ids(together.segment_ids.to(ids.device)))
         for block in self.blocks:
             hidden = block(hidden, together)
         return hidden[0]
-
-    @property
-    def supports_varlen(self) -> bool:
-        """`encode_varlen` is the faster way, here and now."""
-        head = self.config.width // self.config.heads
-        return varlen_is_fast(self.input_embeddings, head) and not watched(self)
 
     @property
     def encoder(self) -> "Bert":

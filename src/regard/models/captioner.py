@@ -27,7 +27,7 @@ from regard.errors import ConfigError
 from regard.images.normalizing import recolor
 from regard.layers import cost
 from regard.layers.attention import Additive, KeysValues, MultiHeadAttention, attend_written_out
-from regard.layers.beams import moved_sentences
+from regard.layers.decoding import kept_inputs
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
@@ -264,7 +264,7 @@ class LSTMState:
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was; rows (pictures, beams) says that each line shares a picture."""
-        moved = moved_sentences(rows, len(self.first), len(self.key))
+        moved = kept_inputs(rows, len(self.first), len(self.key))
         if moved is not None:
             self.key, self.value = self.key[moved], self.value[moved]
         rows = rows.flatten()
@@ -353,7 +353,7 @@ class TransformerState:
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was; rows (pictures, beams) says that each line shares a picture."""
-        moved = moved_sentences(rows, len(self.first), len(self.memory[0].key))
+        moved = kept_inputs(rows, len(self.first), len(self.memory[0].key))
         if moved is not None:
             self.memory = [KeysValues(read.key[moved], read.value[moved]) for read in self.memory]
         rows = rows.flatten()

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from regard.layers import masks
 from regard.layers.attention import SCALED_DOT, attend
-from regard.layers.beams import moved_sentences
 from regard.layers.convolution import GatedConvolution
 from regard.layers.cost import ForwardCost
+from regard.layers.decoding import kept_inputs
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
@@ -155,7 +155,7 @@ class ConvState:
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
-        moved = moved_sentences(rows, len(self.first), len(self.memory.key))
+        moved = kept_inputs(rows, len(self.first), len(self.memory.key))
         if moved is not None:
             self.memory = Memory(*(part[moved] for part in self.memory))
         rows = rows.flatten()

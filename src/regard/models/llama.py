@@ -17,12 +17,12 @@ from regard.config import Config
 from regard.errors import ConfigError
 from regard.layers.attention import SelfAttention, Turn
 from regard.layers.cost import ForwardCost
+from regard.layers.decoding import PromptState, positions_and_mask, prefill_inputs, shortlisted
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import GatedFeedForward
 from regard.layers.initializing import small_normal
 from regard.layers.kv_cache import KVCache
 from regard.layers.positions import RopeScaling, Rotary
-from regard.layers.prompts import PromptState, of_segment_ids, prefill_inputs
 from regard.layers.tap import Tap
 from regard.models.base import CausalLMConfig, CausalLMIds, Model, heads_fit
 from regard.ops.shortlist import ArgmaxShortlist
@@ -144,9 +144,10 @@ class Llama(Model):
 
     def read(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
         """The words (B, T, D) as they come out of the last norm: all but the output layer."""
-        position_ids, mask = of_segment_ids(segment_ids)
+        position_ids, mask = positions_and_mask(segment_ids)
         return self._through(ids, 0, position_ids, mask)
 
+    @shortlisted
     def logits(self, hidden: Tensor) -> Tensor:
         return self._output.logits(hidden)
 
@@ -167,18 +168,19 @@ class Llama(Model):
             self._through(before, 0, position_ids, mask, state.caches)
         return state
 
+    @shortlisted
     def step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
         hidden, state = self.decode_step(tokens, state)
         return self.logits(hidden), state
 
     def decode_step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
-        """A step but for its logits: the words (B, D) they are made of."""
-        hidden = self._through(tokens[:, None], state.length, state.place(), state.mask(), state.caches)
+        """A step without its logits: the hidden states (B, D) they are computed from."""
+        hidden = self._through(tokens[:, None], state.length, state.position_ids(), state.mask(), state.caches)
         return hidden[:, 0], state
 
     def argmax_shortlist(self) -> ArgmaxShortlist | None:
-        """What finds the likeliest word behind such words."""
+        """Finds the id with the largest logit for such hidden states without computing all of them."""
         return self._output.argmax_shortlist()
 
     @property

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.layers import masks
 from regard.layers.attention import SIMILARITIES, Additive, SimilarityName, attend
-from regard.layers.beams import moved_sentences
 from regard.layers.cost import ForwardCost
+from regard.layers.decoding import kept_inputs
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
@@ -173,7 +173,7 @@ class RNNState:
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
-        moved = moved_sentences(rows, len(self.first), len(self.kept[0])) if self.kept else None
+        moved = kept_inputs(rows, len(self.first), len(self.kept[0])) if self.kept else None
         if moved is not None:
             self.kept = tuple(part[moved] for part in self.kept)
         rows = rows.flatten()

@@ -9,7 +9,6 @@ Post-norm is the paper's: norm(x + f(x)). Pre-norm, x + f(norm(x)), trains witho
 the end. Dropout stands where the paper has it (5.4): on each sublayer's output and on embedding plus position.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -20,19 +19,17 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.layers import cost, masks
 from regard.layers.attention import KeysValues, MultiHeadAttention
-from regard.layers.beams import moved_sentences
+from regard.layers.decoding import kept_inputs, shortlisted
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.kv_cache import KVCache
 from regard.layers.norm import LayerNorm
 from regard.layers.positions import Added, Concatenated, LearnedPositions, SinusoidalPositions
-from regard.layers.tap import Tap, watched
+from regard.layers.tap import Tap
+from regard.layers.varlen import encode_unpadded
 from regard.models.base import Model, Seq2SeqConfig, SpecialIds, heads_fit
-from regard.ops.attention import varlen_is_fast
 from regard.ops.shortlist import ArgmaxShortlist
-
-TOKENS = 2048  # that are read at once, at most, or one sentence
 
 
 class TransformerConfig(Seq2SeqConfig):
@@ -160,12 +157,13 @@ class Transformer(Model):
         memory = self.encoder(self._embed(self.embedding, source), mask)
         # The target needs no padding mask: padding stands at the end, and the causal mask hides it.
         hidden = self._embed(self._target_table, target)
-        return self._logits(self.decoder(hidden, self.decoder.remember(memory), mask))
+        return self.logits(self.decoder(hidden, self.decoder.remember(memory), mask))
 
     def start(self, source: Tensor) -> "TransformerState":
         """Read the source (B, S) once; what `step` needs from then on."""
         mask = masks.padding(source, self.config.special_ids.pad_id)
-        memory = self._read(source, mask)
+        head_width = self.config.width // self.config.heads
+        memory = encode_unpadded(self._encode, source, mask, encoder=self.encoder, head_width=head_width)
         return TransformerState(
             first=source.new_full((len(source),), self.config.special_ids.bos_id),
             memory=self.decoder.remember(memory),
@@ -173,34 +171,24 @@ class Transformer(Model):
             caches=[KVCache() for _ in self.decoder.blocks],
         )
 
+    @shortlisted
     def step(self, tokens: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
         hidden, state = self.decode_step(tokens, state)
-        return self._logits(hidden), state
+        return self.logits(hidden), state
 
     def decode_step(self, tokens: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
-        """A step but for its logits: the words (B, D) they are made of."""
+        """A step without its logits: the hidden states (B, D) they are computed from."""
         hidden = self._embed(self._target_table, tokens[:, None], start=state.caches[0].length)
         return self.decoder(hidden, state.memory, state.memory_mask, caches=state.caches)[:, 0], state
 
     def argmax_shortlist(self) -> ArgmaxShortlist | None:
-        """What finds the likeliest word behind such words."""
+        """Finds the id with the largest logit for such hidden states without computing all of them."""
         return self._output.argmax_shortlist(self.output_bias)
 
-    def _read(self, source: Tensor, mask: Tensor) -> Tensor:
-        """The encoder's words (B, S, D). Where it can be, sentences stand behind each other: padding costs time."""
-        head = self.config.width // self.config.heads
-        if torch.is_grad_enabled() or watched(self.encoder) or not varlen_is_fast(self.embedding.weight, head):
-            return self.encoder(self._embed(self.embedding, source), mask)
-        real = mask[:, 0, 0]  # (B, S)
-        lengths = real.sum(-1).tolist()
-        positions = self.positions(0, source.shape[1])
-        memory = self.embedding.weight.new_zeros(*source.shape, self.config.width)
-        for rows in _runs(lengths, TOKENS):
-            here = real[rows]
-            hidden = self.join(self.embedding(source[rows][here]), positions[here.nonzero()[:, 1]])  # (T, D)
-            memory[rows][here] = self.encoder(self.dropout(hidden)[None], masks.Varlen(lengths[rows]))[0]
-        return memory
+    def _encode(self, ids: Tensor, position_ids: Tensor | None, mask: Tensor | masks.Varlen) -> Tensor:
+        """The encoder's hidden states (B, S, D)."""
+        return self.encoder(self._embed(self.embedding, ids, position_ids=position_ids), mask)
 
     @property
     def _target_table(self) -> Embedding:
@@ -210,11 +198,15 @@ class Transformer(Model):
     def _output(self) -> Embedding:
         return self._target_table if self.config.tied else self.output
 
-    def _logits(self, hidden: Tensor) -> Tensor:
+    @shortlisted
+    def logits(self, hidden: Tensor) -> Tensor:
         return self._output.logits(hidden, self.output_bias)
 
-    def _embed(self, table: Embedding, ids: Tensor, *, start: int = 0) -> Tensor:
-        positions = self.positions(start, start + ids.shape[1])  # (T, D)
+    def _embed(self, table: Embedding, ids: Tensor, *, start: int = 0, position_ids: Tensor | None = None) -> Tensor:
+        if position_ids is None:
+            positions = self.positions(start, start + ids.shape[1])  # (T, D)
+        else:
+            positions = self.positions(0, int(position_ids.max()) + 1)[position_ids]  # (B, T, D)
         return self.dropout(self.join(table(ids), positions))
 
     @property
@@ -250,7 +242,7 @@ class TransformerState:
 
     def reorder(self, rows: Tensor) -> None:
         """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
-        moved = moved_sentences(rows, len(self.first), len(self.memory[0].key))
+        moved = kept_inputs(rows, len(self.first), len(self.memory[0].key))
         if moved is not None:
             self.memory = [KeysValues(read.key[moved], read.value[moved]) for read in self.memory]
             self.memory_mask = None if self.memory_mask is None else self.memory_mask[moved]
@@ -258,18 +250,6 @@ class TransformerState:
         self.first = self.first[rows]
         for cache in self.caches:
             cache.reorder(rows)
-
-
-def _runs(lengths: Sequence[int], most: int) -> Iterator[slice]:
-    """All texts in their order, as many at once as have at most so many tokens together, one at least."""
-    start, tokens = 0, 0
-    for number, length in enumerate(lengths):
-        if number > start and tokens + length > most:
-            yield slice(start, number)
-            start, tokens = number, 0
-        tokens += length
-    if lengths:
-        yield slice(start, len(lengths))
 
 
 class Encoder(nn.Module):

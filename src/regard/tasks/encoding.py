@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.huggingface.folder import Pooling
+from regard.layers.varlen import unpadded_is_faster
 
 TOKENS = 512  # of a batch: more leave the processor's cache
 FEW = 128  # a batch below this takes shorter rows in, and pads them
@@ -85,7 +86,7 @@ def embed_rows(model: Any, rows: Sequence[Sequence[int]], pooling: Pooling) -> T
 
     lengths = [len(row) for row in rows]
     with torch.inference_mode():
-        unpadded = model.encoder.supports_varlen
+        unpadded = unpadded_is_faster(model.encoder, width // model.config.heads)
     cores = torch.get_num_threads()
     batches = batches_of_texts(lengths, cores=cores) if unpadded else list(batches_by_length(lengths))
     embed = embed_unpadded if unpadded else embed_padded

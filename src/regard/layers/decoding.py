@@ -1,0 +1,108 @@
+"""What models share for decoding: left-padded prompts, the state between steps, and which inputs beams still need.
+
+Prompts of different lengths are padded on the left, so that the next token of every row has the same column. Padding
+has segment 0, and no token attends to it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from regard.errors import InputError
+from regard.layers import masks
+from regard.layers.kv_cache import KVCache
+
+Method = TypeVar("Method", bound=Callable)
+
+
+def shortlisted(method: Method) -> Method:
+    """Mark `step` and `logits` of a model as what its `decode_step` and `argmax_shortlist` stand for.
+
+    Greedy decoding without scores then calls `decode_step` and the shortlist in their place. A subclass or an instance
+    with another `step` or `logits` does not have the mark, and its own methods are called.
+    """
+    method.is_shortlisted = True  # type: ignore[attr-defined]
+    return method
+
+
+@dataclass
+class PromptState:
+    """What continuing prompts carries from step to step."""
+
+    first: Tensor  # (B,) the last token of each prompt: the tokens to step first
+    caches: list[KVCache]  # of each block, with the tokens before it
+    left_padding: Tensor | None  # (B,) columns of padding before each prompt; None: no row has any
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i becomes what row rows[i] was; rows may be (inputs, beams)."""
+        rows = rows.flatten()
+        self.first = self.first[rows]
+        self.left_padding = None if self.left_padding is None else self.left_padding[rows]
+        for cache in self.caches:
+            cache.reorder(rows)
+
+    @property
+    def length(self) -> int:
+        """Columns in the KV cache so far."""
+        return self.caches[0].length
+
+    def position_ids(self) -> Tensor | None:
+        """The position (B, 1) of the next token in its own text; None: it is the column, in every row."""
+        return None if self.left_padding is None else (self.length - self.left_padding)[:, None]
+
+    def mask(self) -> Tensor | None:
+        """What the next token may attend to, itself included: (B, 1, 1, S)."""
+        if self.left_padding is None:
+            return None
+        columns = torch.arange(self.length + 1, device=self.left_padding.device)
+        return (columns >= self.left_padding[:, None])[:, None, None]
+
+
+def prefill_inputs(
+    prompts: Sequence[Sequence[int]], layers: int, device: torch.device
+) -> tuple[PromptState, Tensor, Tensor | None, Tensor | None]:
+    """A state with empty caches, and what to prefill: ids (B, T) without the last of each prompt, positions, mask."""
+    ids, left_padding = pad_left(prompts, device)
+    before = ids[:, :-1]
+    position_ids, mask = positions_and_mask(prompt_segments(left_padding, before.shape[1]))
+    return PromptState(ids[:, -1], [KVCache() for _ in range(layers)], left_padding), before, position_ids, mask
+
+
+def pad_left(prompts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor | None]:
+    """Prompts as ids (B, T), padded on the left, and the padding (B,) of each row; None where there is none."""
+    for number, prompt in enumerate(prompts):
+        if not len(prompt):
+            raise InputError(f"prompt {number + 1} has no tokens, wanted at least one, such as bos_id")
+    lengths = [len(prompt) for prompt in prompts]
+    ids = torch.zeros(len(prompts), max(lengths), dtype=torch.long)
+    for row, prompt in zip(ids, prompts, strict=True):
+        row[len(row) - len(prompt) :] = torch.as_tensor(prompt)
+    left_padding = max(lengths) - torch.tensor(lengths)
+    return ids.to(device), left_padding.to(device) if left_padding.any() else None
+
+
+def prompt_segments(left_padding: Tensor | None, length: int) -> Tensor | None:
+    """Segment ids (B, T): 0 for padding, 1 for the prompt."""
+    if left_padding is None:
+        return None
+    return (torch.arange(length, device=left_padding.device) >= left_padding[:, None]).long()
+
+
+def positions_and_mask(segment_ids: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """The positions (B, T) and the mask (B, 1, T, T) of segments; None for both without segments."""
+    if segment_ids is None:
+        return None, None
+    return masks.position_ids(segment_ids), masks.same_segment(segment_ids, segment_ids)
+
+
+def kept_inputs(rows: Tensor, num_rows: int, num_inputs: int) -> Tensor | None:
+    """Which inputs (N,) are needed when `num_rows` beams over `num_inputs` inputs become `rows`; None: all, in place.
+
+    Beams of one input share what was computed from it. Rows are (N,), or (inputs, beams) whose lines share an input.
+    """
+    beams = num_rows // num_inputs
+    inputs = (rows if rows.dim() == 1 else rows[:, 0]) // beams
+    return None if torch.equal(inputs, torch.arange(num_inputs, device=rows.device)) else inputs
