@@ -25,9 +25,9 @@ from regard.data.batches import Position
 from regard.data.rows import RowData, Rows
 from regard.models.bert import BertForSequenceClassification, BertForSequenceClassificationConfig
 from regard.tasks.classification.task import Classification
-from regard.tasks.fine_tuning import encoder_with, weights_of
-from regard.tasks.recipe import Given
-from regard.tasks.warm_start import start_weights
+from regard.tasks.fine_tuning import config_with_head, encoder_weights
+from regard.tasks.recipe import TrainingInputs
+from regard.tasks.warm_start import load_pretrained
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
 from side_by_side import Way, apart, report, speeds
@@ -41,12 +41,12 @@ def texts() -> list[str]:
 
 def with_regard() -> Way:
     runtime.prepare()
-    given = Given(start=bench_encoding.minilm())
-    config = encoder_with(BertForSequenceClassificationConfig, given).model_copy(update={"labels": ("no", "yes")})
+    inputs = TrainingInputs(pretrained=bench_encoding.minilm())
+    config = config_with_head(BertForSequenceClassificationConfig, inputs).model_copy(update={"labels": ("no", "yes")})
     model = BertForSequenceClassification(config).train()
-    start_weights(model, weights_of(given.model.model, config))
-    encoded = given.model.tokenizer.encode_batch(texts(), max_length=LONGEST)
-    rows = Rows(encoded, np.arange(TEXTS) % 2, given.model.tokenizer.pad_id)
+    load_pretrained(model, encoder_weights(inputs, config))
+    encoded = inputs.pipeline.tokenizer.encode_batch(texts(), max_length=LONGEST)
+    rows = Rows(encoded, np.arange(TEXTS) % 2, inputs.pipeline.tokenizer.pad_id)
     task = Classification(RowData(rows, rows), config.labels, ("accuracy",))
     optimizers = make_optimizers(model, kind="adamw", weight_decay=0.01)
     batches = task.training_batches(max_tokens=ROWS * LONGEST, seed=1, start=Position(0, 0))

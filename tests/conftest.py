@@ -23,8 +23,8 @@ TINY = [
     "model.layers=1",
     "model.feed_forward=64",
     "model.vocab_size=400",
-    "data.sentences=2000",
-    "data.whole_words=100",
+    "data.num_pairs=2000",
+    "data.whole_word_tokens=100",
     "data.validation=40",
     "training.max_tokens=512",
     "training.evaluate_on=20",
@@ -166,12 +166,12 @@ def tiny_reader() -> list[str]:
 def train_here(tmp_path_factory):
     """Train a recipe in this process into a new folder."""
     from regard import recipes
-    from regard.tasks.recipe import Given, train_recipe
+    from regard.tasks.recipe import TrainingInputs, train_recipe
 
     def train(recipe, *settings, data=(), start=None, folder=None):
         folder = folder or tmp_path_factory.mktemp("runs") / recipe
-        given = Given([Path(one) for one in data], start)
-        for report in train_recipe(recipes.find(recipe), given, settings, folder):
+        inputs = TrainingInputs([Path(one) for one in data], start)
+        for report in train_recipe(recipes.find(recipe), inputs, settings, folder):
             train.notes.append(report.note)
         return folder
 
@@ -213,7 +213,7 @@ def duplicates(train_here, reader, tmp_path_factory):
         f"the cat {row % 9},the {('dog', 'cat')[row % 2]} {row % 9},{('no', 'yes')[row % 2]}\n" for row in range(120)
     ]
     path.write_text("".join(["text,second,label\n", *rows]), encoding="utf-8")
-    short = ("data.longest=12", "data.too_long=stop")
+    short = ("data.max_length=12", "data.too_long=stop")
     return train_here("classifier", "training.steps=2", *short, data=[path], start=reader)
 
 

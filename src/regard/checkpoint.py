@@ -115,9 +115,7 @@ def read_config(path: Path) -> dict[str, Any]:
 def read_settings(path: Path) -> dict[str, Any]:
     """The run.json of a run in the names of today."""
     found = read_json(path)
-    if found.get("format", 1) == 1 and isinstance(found.get("settings"), dict):
-        found["settings"] = renamed.settings(found["settings"])
-    return found
+    return renamed.run(found) if found.get("format", 1) == 1 else found
 
 
 def _task(config: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The tour: train the built-in translator, translate what it never saw, show where it looked."""
+"""The demo: train a small translator on synthetic sentences, translate, and show its attention."""
 
 import sys
 from collections.abc import Sequence
@@ -15,36 +15,36 @@ from regard.inspection.pictures import save_heat_map, terminal_heat_map
 from regard.progress import follow
 from regard.synthetic.translation.sentences import sentences
 from regard.tasks.loading import load
-from regard.tasks.recipe import Given, train_recipe
+from regard.tasks.recipe import TrainingInputs, train_recipe
 from regard.tasks.translation.evaluate import score_folders
 
-LECTURE = "we are eating bread"
-MINUTES = 2.95  # on a slower machine the run is cut to this, its schedule with it
+EXAMPLE = "we are eating bread"
+MINUTES = 2.95  # time limit; on a slower machine the learning-rate schedule is shortened with it
 PICTURE = "alignment.png"
 STRATEGY = Beam(4)
 
 
 def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -> dict[str, Any]:
-    """Train (or find trained) and show; gives what was shown. `quiet` shows nothing on standard output."""
+    """Train, unless the folder has a trained model, and show; returns what was shown. `quiet`: print nothing."""
     console = Console(quiet=quiet, highlight=False)
     runtime.prepare()
     recipe = recipes.find("translator")
     assignments = [f"training.minutes={MINUTES}", *assignments]
-    sys.stderr.write("Training an English→Spanish Transformer on sentences made by a grammar.\n")
-    last = follow(train_recipe(recipe, Given(), assignments, folder))
+    sys.stderr.write("Training an English→Spanish Transformer on synthetic sentences.\n")
+    last = follow(train_recipe(recipe, TrainingInputs(), assignments, folder))
     if last.stopped:
-        sys.stderr.write(f"stopped at step {last.step} and saved; `regard demo` goes on from there\n")
+        sys.stderr.write(f"stopped at step {last.step} and saved; `regard demo` resumes the run\n")
         raise KeyboardInterrupt
     translator = load(folder)
-    unseen = [LECTURE, *(pair.source for pair in islice(sentences(6, start=100, split="validation"), 6))]
-    console.print("\n[bold]Sentences it never saw[/bold]")
+    unseen = [EXAMPLE, *(pair.source for pair in islice(sentences(6, start=100, split="validation"), 6))]
+    console.print("\n[bold]Sentences it was not trained on[/bold]")
     answers = translator.run_all(unseen, STRATEGY, alignment=True)
     for answer in answers:
         console.print(f"  {answer.source}\n    [green]{answer.text}[/green]")
     found = answers[0].alignment
     if found is None:
-        raise TrainingError("the translation is empty: trained for too few steps to show anything")
-    console.print("\n[bold]Where it looked[/bold] (each row a word it wrote)")
+        raise TrainingError("the translation is empty: it was trained for too few steps")
+    console.print("\n[bold]Attention[/bold] (each row is a word of the translation)")
     console.print(terminal_heat_map(found.words, found.target_words, found.source_words), soft_wrap=True)
     picture = folder / PICTURE
     save_heat_map(found.words, found.target_words, found.source_words, picture)

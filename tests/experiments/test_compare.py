@@ -10,16 +10,16 @@ import torch
 
 from regard.experiments.long_memory import SMALL, accuracy, study
 from regard.models import build
-from regard.recipes.road import SPECS, rung
-from regard.tasks.recipe import Given
+from regard.recipes.translator_comparison import SPECS, recipe_of
+from regard.tasks.recipe import TrainingInputs
 
 FEW = [
     "training.steps=4",
     "training.max_tokens=512",
     "training.evaluate_on=4",
-    "data.sentences=300",
+    "data.num_pairs=300",
     "data.validation=30",
-    "data.joined=2",
+    "data.max_sentences=2",
 ]
 
 
@@ -30,7 +30,7 @@ def parameters(config):
 
 @pytest.mark.parametrize("place", [0, 1], ids=["world", "pairs"])
 def test_all_rungs_are_within_a_tenth_in_parameters(place):
-    sizes = [parameters((rung.on_world, rung.on_pairs)[place]) for rung in SPECS.values()]
+    sizes = [parameters((rung.on_synthetic, rung.on_pairs)[place]) for rung in SPECS.values()]
     assert max(sizes) <= 1.1 * min(sizes)
 
 
@@ -42,7 +42,7 @@ def test_the_small_ones_are_too():
 
 def test_all_rungs_share_everything_but_the_model():
     for paths in ([], [Path("pairs.tsv")]):
-        settings = [rung(name).settings(Given(paths)) for name in SPECS]
+        settings = [recipe_of(name).settings(TrainingInputs(paths)) for name in SPECS]
         alike = {"optimizer": "adamw", "learning_rate": 1.0}
         assert len({repr((one.task, one.data, one.training.model_copy(update=alike))) for one in settings}) == 1
 

@@ -192,7 +192,7 @@ def test_a_captioner_learns_on_top_of_a_vit_and_gives_it_back(here, plain, tmp_p
     photos, captions = tmp_path / "photos", tmp_path / "photos" / "captions.jsonl"
     done = here("train", "captioner", photos, captions, "--from", plain, "-o", tmp_path / "run", *TINY)
     assert done.returncode == 0, done.stderr
-    assert "30 weights begin as they were learned" in done.stderr
+    assert "30 pretrained weights loaded" in done.stderr
     done = here("run", tmp_path / "run", photos / "scene-1.png", "-o", tmp_path / "look.html")
     assert done.returncode == 0, done.stderr
     config = load(tmp_path / "run").model.config

@@ -15,7 +15,7 @@ from regard.models import build
 from regard.recipes import find
 from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.vocabulary import ANSWERS
-from regard.tasks.recipe import Given, Recipe, Run, train_recipe
+from regard.tasks.recipe import Recipe, RunConfig, TrainingInputs, train_recipe
 from regard.tasks.translation.evaluate import score_folders
 from regard.tasks.vision_language.evaluate_scenes import score_asking, score_looking, score_retrieval
 from regard.tasks.vision_language.pipeline import ImageTextMatcher, Pointer, VisualQuestionAnswering
@@ -42,28 +42,32 @@ SHORT = [
 ]
 
 
-def trained(recipe: str, given: Given, settings: list[str], folder: Path) -> list[str]:
+def trained(recipe: str, inputs: TrainingInputs, settings: list[str], folder: Path) -> list[str]:
     """The notes of a short run."""
-    return [report.note for report in train_recipe(find(recipe), given, settings, folder) if report.note]
+    return [report.note for report in train_recipe(find(recipe), inputs, settings, folder) if report.note]
 
 
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("vilbert")
-    trained("vilbert", Given(), TINY + SHORT, folder)
+    trained("vilbert", TrainingInputs(), TINY + SHORT, folder)
     return folder
+
+
+RECIPE_OF = {"questions": "vqa", "statements": "statements", "phrases": "grounding"}
 
 
 @pytest.fixture(scope="module", params=["questions", "statements", "phrases"])
 def asked(request, pretrained, tmp_path_factory) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp(request.param)
-    trained("vqa", Given(start=pretrained), [*SHORT, f"data.ask={request.param}", "data.each=3"], folder)
+    several = [] if request.param == "phrases" else [f"data.{request.param}_per_scene=3"]
+    trained(RECIPE_OF[request.param], TrainingInputs(pretrained=pretrained), [*SHORT, *several], folder)
     return request.param, folder
 
 
-def prepared(recipe: Recipe, given: Given, settings: list[str], folder: Path):
-    run: Run = override(recipe.settings(given), settings)
-    return recipe.prepare(run, given, folder / "tokenizer.json")
+def prepared(recipe: Recipe, inputs: TrainingInputs, settings: list[str], folder: Path):
+    run: RunConfig = override(recipe.settings(inputs), settings)
+    return recipe.prepare(run, inputs, folder / "tokenizer.json")
 
 
 # ------------------------------------------------ pretraining
@@ -158,7 +162,7 @@ def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
 
 def test_for_every_near_miss_there_is_a_true_text_of_its_form(tmp_path):
     """So that no text is known to be false by how it is written."""
-    ready = prepared(find("vilbert"), Given(), ["data.scenes=20", "data.validation=4"], tmp_path)
+    ready = prepared(find("vilbert"), TrainingInputs(), ["data.scenes=20", "data.validation=4"], tmp_path)
     told, begins = ready.task.data.training, WordPieceTokenizer.load_saved(tmp_path).encode_ids("the there")
     stated = lambda texts: sum(text[0] in begins for text in texts)  # noqa: E731
     assert told.alike == 6
@@ -169,7 +173,7 @@ def test_for_every_near_miss_there_is_a_true_text_of_its_form(tmp_path):
 
 
 def test_cells_need_no_boxes(tmp_path):
-    notes = trained("vilbert", Given(), [*TINY, *SHORT, "model.seeing.cells=3"], tmp_path)
+    notes = trained("vilbert", TrainingInputs(), [*TINY, *SHORT, "model.seeing.cells=3"], tmp_path)
     assert notes
     matcher = regard.load(tmp_path)
     assert matcher.model.config.seeing.classes == 0  # a hidden cell is guessed by its pixels
@@ -216,24 +220,22 @@ def test_scores_count_right_answers_by_kind(asked):
 
 
 def test_a_model_begins_with_the_encoder_it_is_begun_from(pretrained, tmp_path):
-    for ask in ("questions", "phrases"):
-        ready = prepared(
-            find("vqa"),
-            Given(start=pretrained),
-            ["data.scenes=4", "data.validation=4", f"data.ask={ask}"],
-            tmp_path / ask,
-        )
+    for name in ("vqa", "grounding"):
+        inputs = TrainingInputs(pretrained=pretrained)
+        ready = prepared(find(name), inputs, ["data.scenes=4", "data.validation=4"], tmp_path / name)
         model = build(ready.model)
-        said = ready.start(model)
+        note = ready.warm_start(model)
         wanted = regard.load(pretrained).model.encoder.state_dict()
         assert all(torch.equal(value, wanted[name]) for name, value in model.encoder.state_dict().items())
-        assert said.startswith(f"{len(wanted)} weights begin as they were learned; fresh: ")
+        assert note.startswith(f"{len(wanted)} pretrained weights loaded; new: ")
 
 
 def test_more_pretraining_begins_with_the_heads_too(pretrained, tmp_path):
-    ready = prepared(find("vilbert"), Given(start=pretrained), ["data.scenes=4", "data.validation=4"], tmp_path)
+    ready = prepared(
+        find("vilbert"), TrainingInputs(pretrained=pretrained), ["data.scenes=4", "data.validation=4"], tmp_path
+    )
     model = build(ready.model)
-    assert "fresh" not in ready.start(model)
+    assert "new" not in ready.warm_start(model)
     wanted = regard.load(pretrained).model.state_dict()
     assert all(torch.equal(value, wanted[name]) for name, value in model.state_dict().items())
 
@@ -241,11 +243,10 @@ def test_more_pretraining_begins_with_the_heads_too(pretrained, tmp_path):
 def test_retrieval_is_learned_with_pretraining_and_without(pretrained, tmp_path):
     """The same head on the same captions; scored together, as runs of other seeds are."""
     for name, start in (("with", pretrained), ("without", None)):
-        notes = trained(
-            "vqa", Given(start=start), [*(SHORT if start else TINY + SHORT), "data.ask=captions"], tmp_path / name
-        )
+        settings = SHORT if start else TINY + SHORT
+        notes = trained("retrieval", TrainingInputs(pretrained=start), settings, tmp_path / name)
         assert notes[0] == "captions of 30 scenes, 6 held out"
-        assert notes[1].endswith("fresh: fits.weight, fits.bias" if start else "a ViLBERT that has seen pictures")
+        assert notes[1].endswith("new: fits.weight, fits.bias" if start else "a ViLBERT pretrained on images")
         assert regard.load(tmp_path / name).kind == "vilbert-retrieval"
     found = score_folders([tmp_path / "with", tmp_path / "without"], [], [None], most=5)
     one = [score_retrieval(regard.load(tmp_path / name), 5)["picture_for_text_r@1"] for name in ("with", "without")]
@@ -256,7 +257,7 @@ def test_retrieval_is_learned_with_pretraining_and_without(pretrained, tmp_path)
 def test_what_cannot_be_begun_is_one_line(pretrained, tmp_path):
     settings = [*TINY, *SHORT, "model.seeing.patch=none", "model.seeing.features=7"]
     with pytest.raises(ConfigError, match=r"model.seeing.features=7: scenes are seen as pixels"):
-        trained("vilbert", Given(), settings, tmp_path / "run2")
+        trained("vilbert", TrainingInputs(), settings, tmp_path / "run2")
 
 
 # ------------------------------------------------ the user's pictures
@@ -279,8 +280,8 @@ def photos(tmp_path) -> list[Path]:
 
 def test_pictures_with_captions_are_seen_as_cells(photos, tmp_path):
     settings = [*TINY, *SHORT[:5], "model.seeing.cells=2", "data.validation=4"]
-    notes = trained("vilbert", Given(photos), settings, tmp_path / "run")
-    assert "pictures to learn from" in notes[0]
+    notes = trained("vilbert", TrainingInputs(photos), settings, tmp_path / "run")
+    assert "pictures to train on" in notes[0]
     matcher = regard.load(tmp_path / "run")
     pictures = [matcher.see(photos[0] / f"{number}.png") for number in range(3)]
     assert [len(one.features) for one in pictures] == [5, 5, 5]
@@ -300,7 +301,7 @@ def test_regions_of_a_file_are_seen_as_they_are(photos, tmp_path):
     names = [f"{number}.png" for number in range(80)]
     np.savez(tmp_path / "regions.npz", **facts, names=np.array(names))
     settings = [*TINY[:-2], *SHORT[:5], "data.validation=4", f"data.regions={tmp_path / 'regions.npz'}"]
-    trained("vilbert", Given(photos), settings, tmp_path / "run")
+    trained("vilbert", TrainingInputs(photos), settings, tmp_path / "run")
     matcher = regard.load(tmp_path / "run")
     assert (matcher.model.config.seeing.features, matcher.model.config.seeing.classes) == (
         7,
@@ -310,14 +311,16 @@ def test_regions_of_a_file_are_seen_as_they_are(photos, tmp_path):
         matcher.see(photos[0] / "0.png")
     np.savez(tmp_path / "regions.npz", **facts, names=np.array([f"other {name}" for name in names]))
     with pytest.raises(DataError, match=r"regions.npz: has no regions of .*png; its names must be"):
-        trained("vilbert", Given(photos), settings, tmp_path / "other")
+        trained("vilbert", TrainingInputs(photos), settings, tmp_path / "other")
 
 
 def test_pictures_that_cannot_be_learned_are_one_line(photos, pretrained, tmp_path):
-    with pytest.raises(DataError, match="got 1 paths, wanted two: the folder of the pictures and the file of captions"):
-        trained("vilbert", Given(photos[:1]), [], tmp_path / "one")
-    with pytest.raises(ConfigError, match="the model must see cells"):
-        trained("vilbert", Given(photos, pretrained), [], tmp_path / "two")
+    with pytest.raises(
+        DataError, match="got .*photos; wanted the folder of the pictures and the file of their captions"
+    ):
+        trained("vilbert", TrainingInputs(photos[:1]), [], tmp_path / "one")
+    with pytest.raises(ConfigError, match="the model must read cells"):
+        trained("vilbert", TrainingInputs(photos, pretrained), [], tmp_path / "two")
 
 
 # ------------------------------------------------ folders
@@ -347,7 +350,7 @@ def test_questions_of_a_folder_are_learned(folder, tmp_path):
         "training.warmup=5",
         "training.learning_rate=0.01",
     ]
-    notes = trained("vqa", Given([folder]), settings, tmp_path / "run")
+    notes = trained("vqa", TrainingInputs([folder]), settings, tmp_path / "run")
     assert notes[0] == "12 questions about 6 pictures, 12 held out; 4 answers"
     runner = regard.load(tmp_path / "run")
     assert runner.labels == ("red", "blue", "yes", "no")
@@ -369,9 +372,11 @@ def test_questions_of_a_folder_are_learned(folder, tmp_path):
 
 
 def test_a_folder_that_cannot_be_learned_is_one_line(folder, pretrained, tmp_path):
-    with pytest.raises(ConfigError, match="pictures of a folder have no boxes: the model must see cells"):
-        trained("vqa", Given([folder], pretrained), [], tmp_path / "one")
-    with pytest.raises(ConfigError, match="data.ask=phrases is of the built-in scenes"):
-        trained("vqa", Given([folder]), ["data.ask=phrases"], tmp_path / "two")
+    with pytest.raises(ConfigError, match="pictures of a folder have no boxes: the model must read cells"):
+        trained("vqa", TrainingInputs([folder], pretrained), [], tmp_path / "one")
+    with pytest.raises(ConfigError, match="data.ask is now a recipe of its own: regard train grounding$"):
+        trained("vqa", TrainingInputs([folder]), ["data.ask=phrases"], tmp_path / "two")
+    with pytest.raises(ConfigError, match="grounding trains on referring phrases .* only; leave files out"):
+        trained("grounding", TrainingInputs([folder]), [], tmp_path / "four")
     with pytest.raises(DataError, match="got 2 folders, wanted one"):
-        trained("vqa", Given([folder, folder]), [], tmp_path / "three")
+        trained("vqa", TrainingInputs([folder, folder]), [], tmp_path / "three")

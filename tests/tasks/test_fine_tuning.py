@@ -9,15 +9,16 @@ from regard.data.readers.conll import Tagged
 from regard.errors import ConfigError, InputError
 from regard.models import build
 from regard.models.bert import BertForSequenceClassificationConfig, BertForTokenClassificationConfig
-from regard.tasks.fine_tuning import SMALL, check_lengths, encoder_with, start_of
-from regard.tasks.recipe import Given
+from regard.tasks.fine_tuning import SMALL, check_lengths, config_with_head, encoder_weights, warm_start
+from regard.tasks.recipe import TrainingInputs
 from regard.tasks.tagging.data import rows_of
 
 
 def test_a_score_begins_at_the_mean():
     config = BertForSequenceClassificationConfig(**{**SMALL, "width": 32})
     model = build(config)
-    start_of(Given(), config, score=3.25)(model)
+    inputs = TrainingInputs()
+    warm_start(inputs, encoder_weights(inputs, config, score=3.25))(model)
     assert model.head.bias.tolist() == [3.25]
 
 
@@ -32,16 +33,16 @@ def test_a_scorer_trained_by_nothing_gives_the_mean(train_here, tiny_reader, tmp
 
 
 def test_the_encoder_is_kept_and_the_head_is_fresh(reader):
-    given = Given(start=reader)
-    old = given.model.model
+    inputs = TrainingInputs(pretrained=reader)
+    old = inputs.pipeline.model
     for kind, labels in (
         (BertForSequenceClassificationConfig, ("a", "b")),
         (BertForTokenClassificationConfig, ("O", "B-X")),
     ):
-        config = encoder_with(kind, given).model_copy(update={"labels": labels})
+        config = config_with_head(kind, inputs).model_copy(update={"labels": labels})
         model = build(config)
-        said = start_of(given, config)(model)
-        assert said.endswith("fresh: head.weight, head.bias")
+        said = warm_start(inputs, encoder_weights(inputs, config))(model)
+        assert said.endswith("new: head.weight, head.bias")
         kept = old.encoder.state_dict()
         for name, weight in model.encoder.state_dict().items():
             assert torch.equal(weight, kept[name]), name
@@ -49,30 +50,30 @@ def test_the_encoder_is_kept_and_the_head_is_fresh(reader):
 
 
 def test_a_head_for_the_same_labels_is_kept_too(sentiment):
-    given = Given(start=sentiment)
-    config = encoder_with(BertForSequenceClassificationConfig, given)
+    inputs = TrainingInputs(pretrained=sentiment)
+    config = config_with_head(BertForSequenceClassificationConfig, inputs)
     same = config.model_copy(update={"labels": ("bad", "good")})
     model = build(same)
-    assert "fresh" not in start_of(given, same)(model)
-    assert torch.equal(model.head.weight, given.model.model.head.weight)
+    assert "new" not in warm_start(inputs, encoder_weights(inputs, same))(model)
+    assert torch.equal(model.head.weight, inputs.pipeline.model.head.weight)
     other = config.model_copy(update={"labels": ("good", "bad")})
-    assert "fresh: head.weight, head.bias" in start_of(given, other)(build(other))
+    assert "new: head.weight, head.bias" in warm_start(inputs, encoder_weights(inputs, other))(build(other))
 
 
 def test_what_is_no_encoder_is_named(train_here, story, tiny_text):
     novel = train_here("gpt", *tiny_text, "model.vocab_size=300", "training.steps=1", data=[story])
     with pytest.raises(ConfigError, match=r"--from .*gpt is a gpt, wanted an encoder, such as a BERT"):
-        encoder_with(BertForSequenceClassificationConfig, Given(start=novel))
+        config_with_head(BertForSequenceClassificationConfig, TrainingInputs(pretrained=novel))
 
 
 def test_rows_that_are_cut_are_counted_or_an_error(story_pieces):
     rows = story_pieces.encode_batch(["the cat", "the cat was too tired to go", "the dog was too tired"], max_length=6)
     assert [row.num_truncated > 0 for row in rows] == [False, True, True]
     assert check_lengths(rows, 6, "cut", "to train on") == [
-        "2 of 3 rows to train on have more than 6 pieces: their ends are cut off"
+        "2 of 3 rows to train on have more than 6 tokens: truncated"
     ]
     whole = len(story_pieces.encode("the cat was too tired to go").ids)
-    with pytest.raises(InputError, match=rf"row 2 of those held out has {whole} pieces, at most 6 .*1 more rows"):
+    with pytest.raises(InputError, match=rf"row 2 of those held out has {whole} tokens, at most 6 .*1 more rows"):
         check_lengths(rows, 6, "stop", "held out")
     assert check_lengths(rows[:1], 6, "stop", "to train on") == []
 

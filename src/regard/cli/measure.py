@@ -51,8 +51,9 @@ def evaluate(
     answers, right answers by kind of question; DATA is pictures and captions, or a folder of easy-vqa.
 
     Where a table has its columns is found as in training, or said: data.text=… data.second=… data.label=…; for taggers
-    data.word=… data.column=…, for text in JSON lines or Parquet data.field=…, for pairs the most words of a side,
-    data.longest=…. Bad rows are left out and counted; data.on_error=stop stops there, as --gold and --alignments do.
+    data.word_column=… data.label_column=…, for text in JSON lines or Parquet data.field=…, for pairs the most words a
+    side, data.max_length=…. Bad rows are left out and counted; data.on_error=stop stops there, as --gold and
+    --alignments do.
 
     Several models (one recipe, other seeds), or the folder of a `regard train --seeds`, give mean and standard
     deviation.

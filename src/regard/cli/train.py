@@ -1,4 +1,4 @@
-"""Commands that train."""
+"""The commands `train` and `demo`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from regard.printing import note_if_slow, print_json, show_scores
 from regard.progress import note
 
 if TYPE_CHECKING:
-    from regard.tasks.recipe import Given, Recipe
+    from regard.tasks.recipe import Recipe, TrainingInputs
     from regard.training.loop import Report
 
 
@@ -21,10 +21,11 @@ def demo(
     assignments: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The tour: train a translator, translate, show where it looked.
+    """Train a small translator, translate, and show its attention (3 minutes).
 
-    Trains the built-in English→Spanish translator (at most three minutes on two cores), translates sentences it never
-    saw, and shows the word alignment here and as a picture. A second time it uses the model that is there.
+    Trains an English→Spanish translator on synthetic sentences (at most three minutes on two cores), translates
+    sentences it was not trained on, and shows the word alignment in the terminal and as a picture. The second time it
+    uses the trained model.
 
     Example: `regard demo -o runs/demo`
     """
@@ -44,26 +45,26 @@ def train(
     folder: Annotated[
         Path | None, typer.Option("--output", "-o", help="The run's folder.", show_default="runs/RECIPE")
     ] = None,
-    start: Annotated[
-        Path | None, typer.Option("--from", help="A model to begin from, as `regard run` takes it.")
+    pretrained: Annotated[
+        Path | None, typer.Option("--from", help="A pretrained model to start from, as `regard run` takes it.")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=2, help="Train so many times, into seed-1, seed-2, …: mean and deviation.")
+        int | None, typer.Option(min=2, help="Train N runs, in seed-1, seed-2, …; report mean and deviation.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a model; the same command again goes on where it stopped.
+    """Train a model; the same command again resumes the run.
 
     DATA for a language model is text: any files, .txt or others, each one document; .jsonl and .parquet with a document
     a line or row (data.field=text); patterns such as "books/*.txt". For a translator it is one .tsv or .jsonl file of
-    pairs, or two text files that go line by line. .gz and .zst are read as they are. Without DATA gpt learns from the
-    Python documentation on this machine, a translator from the built-in world; some recipes need data. Settings are
-    dotted: training.steps=200 model.layers=4 data.on_error=skip.
+    pairs, or two parallel text files. .gz and .zst are decompressed. Without DATA gpt trains on the Python
+    documentation of this machine, a translator on synthetic sentences; some recipes need data. Settings are dotted:
+    training.steps=200 model.layers=4 data.on_error=skip.
 
-    bert reads the same text: documents with a blank line between them. classifier takes .csv, .tsv, .jsonl and
-    .parquet tables, glue a folder of GLUE, tagger CoNLL files; --from is the encoder they begin from. captioner takes
-    a folder of pictures and a file of captions, and --from a Hugging Face ViT to see by; without DATA it, vilbert and
-    vqa learn from drawn scenes.
+    bert reads text too: documents with a blank line between them. classifier takes .csv, .tsv, .jsonl and .parquet
+    tables, glue a GLUE folder, tagger CoNLL files; --from is the encoder they fine-tune. captioner takes a folder of
+    images and a file of captions, and --from a Hugging Face ViT as its encoder. Without DATA captioner, vilbert and the
+    tasks of vilbert (vqa, statements, grounding, retrieval) train on drawn scenes.
 
     Examples:
 
@@ -86,55 +87,58 @@ def train(
     `regard train captioner photos/ captions.jsonl -o runs/captions`
     """
     from regard import recipes, runtime
-    from regard.tasks.recipe import Given
+    from regard.tasks.recipe import TrainingInputs
 
     paths, assignments = split(arguments or [])
-    found, given = recipes.find(recipe), Given(paths, start)
+    found, inputs = recipes.find(recipe), TrainingInputs(paths, pretrained)
     target = folder or Path("runs") / recipe
     runtime.prepare()
     note_if_slow()
+    result: dict[str, Any] = {"folder": str(target)}
     if seeds is None:
-        last = _train(found, given, assignments, target)
-        result: dict[str, Any] = {"folder": str(target), "step": last.step, "validation": last.validation}
+        last = _train(found, inputs, assignments, target)
+        result |= {"step": last.step, "validation": last.validation}
         folders = [target]
     else:
-        folders = _train_seeds(found, given, assignments, target, seeds)
-        result = {"folder": str(target), "seeds": seeds}
-    if found.judged or seeds:
+        folders = _train_seeds(found, inputs, assignments, target, seeds)
+        result["seeds"] = seeds
+    if found.evaluate_at_end or seeds:
         result["scores"] = _scores(folders)
     if as_json:
         print_json(result)
         return
-    if found.judged or seeds:
+    if "scores" in result:
         show_scores(result["scores"])
     example = (found.own_example if paths else "") or found.example
     print(f'{target}: trained. Try: regard run {folders[0]} "{example}"')
 
 
-def _train(recipe: "Recipe", given: "Given", assignments: list[str], target: Path) -> "Report":
+def _train(recipe: "Recipe[Any, Any, Any]", inputs: "TrainingInputs", assignments: list[str], target: Path) -> "Report":
     from regard.progress import follow
     from regard.tasks.recipe import train_recipe
 
-    last = follow(train_recipe(recipe, given, assignments, target))
+    last = follow(train_recipe(recipe, inputs, assignments, target))
     if last.stopped:
-        note(f"stopped at step {last.step} and saved; the same command goes on from there")
+        note(f"stopped at step {last.step} and saved; the same command resumes the run")
         raise typer.Exit(128 + last.stopped)
     return last
 
 
-def _train_seeds(recipe: "Recipe", given: "Given", assignments: list[str], target: Path, seeds: int) -> list[Path]:
-    """The same run with seeds 1, 2, …, each in a folder of its own."""
+def _train_seeds(
+    recipe: "Recipe[Any, Any, Any]", inputs: "TrainingInputs", assignments: list[str], target: Path, seeds: int
+) -> list[Path]:
+    """The same run with seeds 1, 2, …, each in its own folder."""
     if any(assignment.startswith("training.seed=") for assignment in assignments):
-        raise ConfigError(f"--seeds {seeds} takes the seeds 1 to {seeds}; leave training.seed out")
+        raise ConfigError(f"--seeds {seeds} uses the seeds 1 to {seeds}; leave training.seed out")
     folders = [target / f"seed-{seed}" for seed in range(1, seeds + 1)]
     for seed, folder in enumerate(folders, 1):
         note(f"seed {seed} of {seeds}")
-        _train(recipe, given, [*assignments, f"training.seed={seed}"], folder)
+        _train(recipe, inputs, [*assignments, f"training.seed={seed}"], folder)
     return folders
 
 
 def _scores(folders: list[Path]) -> dict[str, Any]:
-    """What the trained models reach on what they held out."""
+    """The metrics of the trained models on their held-out data."""
     from regard.tasks.translation.evaluate import score_folders
 
     return score_folders(folders, [], [None])

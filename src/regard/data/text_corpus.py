@@ -21,7 +21,7 @@ class TextFilesConfig(Config):
     field: str = Field("text", min_length=1, description="where a JSON line or a Parquet row has its text")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line or row: stop there, or skip it")
     validation: float = Field(0.1, gt=0, lt=1, description="share of the text kept out of training")
-    evaluated: int = Field(500_000, ge=2, description="held-out tokens that an evaluation in training looks at")
+    validation_tokens: int = Field(500_000, ge=2, description="held-out tokens that evaluation in training uses")
 
 
 class TextDataConfig(TextFilesConfig):
@@ -32,8 +32,8 @@ class TextDataConfig(TextFilesConfig):
         min_length=1,
         description="bpe, characters or bytes; or ready-made: gpt2, a folder, a tokenizer.json, a name on the hub",
     )
-    apart: bool = Field(False, description="attention stays inside each document of a window")
-    vectors: Path | None = Field(None, description="word vectors that the table of words begins with: glove.txt")
+    separate_documents: bool = Field(False, description="attention stays inside each document of a window")
+    word_vectors: Path | None = Field(None, description="word vectors to initialize the embeddings with: glove.txt")
 
 
 class TextCorpus:

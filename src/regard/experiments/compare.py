@@ -12,11 +12,11 @@ from regard.experiments.ladder import Standing, Stopped, climb
 from regard.experiments.long_memory import Remembered, study
 from regard.experiments.report import length_table, memory_table, table, write_report
 from regard.progress import follow, note
-from regard.recipes.road import SPECS
+from regard.recipes.translator_comparison import SPECS
 from regard.synthetic.memory import LETTERS
 
 # What --quick changes: less of everything, so that all five are done in under ten minutes on two cores.
-QUICK = ["training.steps=250", "training.evaluate_every=250", "training.checkpoint_every=250", "data.sentences=50000"]
+QUICK = ["training.steps=250", "training.evaluate_every=250", "training.checkpoint_every=250", "data.num_pairs=50000"]
 QUICK_PAIRS = 400  # scored of what was held out
 
 

@@ -15,15 +15,16 @@ from torch import nn
 
 from regard.checkpoint import SETTINGS
 from regard.config import Config, override
-from regard.data.readers.pairs import BadLines, DataConfig, read_pairs
+from regard.data.readers.pairs import BadLines, read_pairs
 from regard.errors import ConfigError
 from regard.experiments.layer_cost import kept_bytes
 from regard.files import read_json
 from regard.generation import Greedy
 from regard.models import build
-from regard.recipes.road import SPECS, rung
+from regard.recipes.translator_comparison import SPECS, recipe_of
 from regard.tasks.loading import load
-from regard.tasks.recipe import Given, train_recipe
+from regard.tasks.recipe import TrainingInputs, train_recipe
+from regard.tasks.translation.data import TranslationDataConfig
 from regard.tasks.translation.evaluate import mean_of, score_folders
 from regard.training.log import METRICS
 from regard.training.loop import Report
@@ -79,19 +80,19 @@ def climb(
         if key in ("training.minutes", "training.epochs", "training.patience"):
             raise ConfigError(f"{key} would give each rung another number of steps; give training.steps")
     if paths:  # a file that cannot be read is said now
-        next(read_pairs(paths, on_error="skip", report=BadLines(), longest=DataConfig().longest), None)
-    given = Given(paths)
-    _check_alike({name: override(rung(name).settings(given), assignments).model for name in rungs})
+        next(read_pairs(paths, on_error="skip", report=BadLines(), longest=TranslationDataConfig().max_length), None)
+    inputs = TrainingInputs(paths)
+    _check_alike({name: override(recipe_of(name).settings(inputs), assignments).model for name in rungs})
     standings = []
     for name in rungs:
-        recipe = rung(name)
+        recipe = recipe_of(name)
         runs = []
         for seed in range(1, seeds + 1):
             run = folder / f"{name}-{seed}"
             settings = [*assignments, f"training.seed={seed}"]
             note(f"{name}, seed {seed} of {seeds}")
-            steps = override(recipe.settings(given), settings).training.steps
-            last = follow(train_recipe(recipe, given, settings, run))
+            steps = override(recipe.settings(inputs), settings).training.steps
+            last = follow(train_recipe(recipe, inputs, settings, run))
             if last.stopped:
                 raise Stopped(last.stopped)
             _check_steps(run, steps)

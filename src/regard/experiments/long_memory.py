@@ -15,7 +15,7 @@ from regard.models.base import Seq2SeqConfig, SpecialIds
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
-from regard.recipes.road import SPECS
+from regard.recipes.translator_comparison import SPECS
 from regard.runtime import seed_everything
 from regard.synthetic.memory import BEGIN, END, PADDING, TASKS, VOCABULARY, MemoryTask, exercise
 from regard.training.loop import take_step

@@ -71,7 +71,7 @@ class TransformerConfig(Seq2SeqConfig):
         if self.positions == "learned" and longest > self.longest:  # better said now than in the middle of the run
             raise ConfigError(
                 f"a sentence has {longest} tokens, but model.longest={self.longest} positions are learned; "
-                f"give model.longest={longest}, or leave long sentences out with data.longest"
+                f"give model.longest={longest}, or leave long sentences out with data.max_length"
             )
         return super().fitted(vocab_size=vocab_size, special_ids=special_ids, longest=longest)
 

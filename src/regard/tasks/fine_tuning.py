@@ -1,26 +1,24 @@
-"""An encoder made ready for a task of its own: its words and weights from the model to begin from, a fresh head.
+"""Fine-tuning an encoder: its tokenizer and weights from a pretrained model, with a new head.
 
-Without a model to begin from, all is fresh: a small encoder, and a tokenizer made of the texts.
+Without a pretrained model all is new: a small encoder, and a tokenizer trained on the texts.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, InputError
 from regard.huggingface.bert import symbols_of
-from regard.models.base import EncoderIds
 from regard.models.bert import BertConfig
-from regard.tasks.kept_tokenizer import kept_or_made
-from regard.tasks.recipe import Given
-from regard.tasks.warm_start import start_weights
+from regard.models.base import EncoderIds
+from regard.tasks.recipe import TrainingInputs, load_or_make_tokenizer
+from regard.tasks.warm_start import load_pretrained
 from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
 from regard.training.loop import TrainingConfig
 
-Head = TypeVar("Head", bound=BertConfig)
 SMALL = {
     "vocab_size": 4096,
     "context": 128,
@@ -31,25 +29,34 @@ SMALL = {
 }
 
 
-def encoder_with(head: type[Head], given: Given) -> Head:
-    """The config of a model with this head on the encoder to begin from, or on a small fresh one."""
-    if given.start is None:
+class FittedConfig(Protocol):
+    """The config of a model that reads what a tokenizer writes."""
+
+    def fitted(self, *, vocab_size: int, special_ids: EncoderIds) -> Self: ...
+
+
+Head = TypeVar("Head", bound=BertConfig)
+Fitted = TypeVar("Fitted", bound=FittedConfig)
+
+
+def config_with_head(head: type[Head], inputs: TrainingInputs) -> Head:
+    """The config of a model with this head on the pretrained encoder, or on a small new one."""
+    if inputs.pretrained is None:
         return head(**SMALL)
-    config = getattr(given.model.model, "config", None)
+    config = getattr(inputs.pipeline.model, "config", None)
     if not isinstance(config, BertConfig):
-        raise ConfigError(f"--from {given.start} is a {given.model.kind}, wanted an encoder, such as a BERT")
-    facts = {name: getattr(config, name) for name in BertConfig.model_fields if name != "pooler"}
-    return head(**facts)
+        raise ConfigError(f"--from {inputs.pretrained} is a {inputs.pipeline.kind}, wanted an encoder, such as a BERT")
+    return head(**{name: getattr(config, name) for name in BertConfig.model_fields if name != "pooler"})
 
 
-def training(given: Given) -> TrainingConfig:
-    """What was learned before changes slowly; what begins from nothing has more to learn."""
-    fresh = given.start is None
+def fine_tuning_config(inputs: TrainingInputs) -> TrainingConfig:
+    """Few epochs and a low learning rate for a pretrained encoder; more of both for a new one."""
+    new = inputs.pretrained is None
     return TrainingConfig(
         steps=100_000,
-        epochs=20 if fresh else 4,
+        epochs=20 if new else 4,
         max_tokens=2048,
-        learning_rate=1e-3 if fresh else 1e-4,
+        learning_rate=1e-3 if new else 1e-4,
         warmup=50,
         schedule="linear",
         evaluate_every=100,
@@ -59,59 +66,76 @@ def training(given: Given) -> TrainingConfig:
     )
 
 
-def words_of(given: Given, texts: Iterable[str], size: int, tokenizer_file: Path) -> WordPieceTokenizer:
-    """The tokenizer the run has kept, that of the model to begin from, or a fresh one; kept from now on."""
-    return kept_or_made(
+def encoder_tokenizer(inputs: TrainingInputs, texts: Iterable[str], size: int, tokenizer_file: Path) -> WordPieceTokenizer:
+    """The tokenizer in the run's folder, the pretrained model's, or one trained on the texts; stored in the folder."""
+    return load_or_make_tokenizer(
         WordPieceTokenizer,
         tokenizer_file,
-        lambda: given.model.tokenizer if given.start else WordPieceTokenizer.train(texts, size),
+        lambda: inputs.pipeline.tokenizer if inputs.pretrained else WordPieceTokenizer.train(texts, size),
     )
 
 
-def fitted(config: Head, given: Given, tokenizer: WordPieceTokenizer) -> Head:
-    """The config for these words, where they are new."""
-    if given.start:
+def fit_to_tokenizer(config: Fitted, inputs: TrainingInputs, tokenizer: WordPieceTokenizer) -> Fitted:
+    """The config with the vocabulary of a new tokenizer; a pretrained model keeps its own."""
+    if inputs.pretrained:
         return config
     return config.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))
 
 
-def start_of(given: Given, config: BertConfig, score: float | None = None) -> Callable[[nn.Module], str]:
-    """What a model with a head begins with: the encoder to begin from, if any. A score begins at this one."""
-    weights = {} if given.start is None else weights_of(given.model.model, config)
+def warm_start(
+    inputs: TrainingInputs, weights: dict[str, Tensor], hint: str = "an encoder that knows the language"
+) -> Callable[[nn.Module], str]:
+    """A function that loads the weights into a new model; its note says what --from would give where it is missing."""
+
+    def start(model: nn.Module) -> str:
+        note = load_pretrained(model, weights)
+        return note if inputs.pretrained else f"training from scratch; --from MODEL starts from {hint}"
+
+    return start
+
+
+def encoder_weights(inputs: TrainingInputs, config: BertConfig, score: float | None = None) -> dict[str, Tensor]:
+    """Initial weights of a model with a head: those of the pretrained encoder, if any.
+
+    The head's are taken too, where it has the same labels. `score` is the initial bias of a regression head.
+    """
+    found = {} if inputs.pretrained is None else _pretrained_weights(inputs.pipeline.model, config)
     if score is not None:
-        weights.setdefault("head.bias", torch.tensor([score]))
-
-    def begin(model: nn.Module) -> str:
-        said = start_weights(model, weights)
-        return (
-            said if given.start else "begins from nothing; --from MODEL begins from an encoder that knows the language"
-        )
-
-    return begin
+        found.setdefault("head.bias", torch.tensor([score]))
+    return found
 
 
-def weights_of(start: Any, config: BertConfig) -> dict[str, Tensor]:
-    """The encoder's weights as those of a model with a head; the head's too, where it is for the same labels."""
-    found = {f"encoder.{name}": weight for name, weight in start.encoder.state_dict().items()}
-    if type(start.config) is type(config) and start.config.labels == config.labels:  # type: ignore[attr-defined]
-        found |= {name: weight for name, weight in start.state_dict().items() if not name.startswith("encoder.")}
+def _pretrained_weights(pretrained: Any, config: BertConfig) -> dict[str, Tensor]:
+    found = {f"encoder.{name}": weight for name, weight in pretrained.encoder.state_dict().items()}
+    if type(pretrained.config) is type(config) and _labels(pretrained.config) == _labels(config):
+        found |= {name: weight for name, weight in pretrained.state_dict().items() if not name.startswith("encoder.")}
     if not config.pooler:
         found = {name: weight for name, weight in found.items() if not name.startswith("encoder.pooler.")}
     return found
 
 
+def _labels(config: Any) -> Any:
+    return getattr(config, "labels", None)
+
+
 def check_lengths(
-    encoded: Sequence[Encoding], longest: int, too_long: str, which: str, places: Sequence[str] = ()
+    encoded: Sequence[Encoding], max_length: int, too_long: str, which: str, places: Sequence[str] = ()
 ) -> list[str]:
-    """A note on rows that were cut, or an error at the first; `places` are where they stand."""
-    cut = [(number, one.num_truncated) for number, one in enumerate(encoded, 1) if one.num_truncated]
-    if not cut:
+    """A note on truncated rows, or an error at the first one; `places` say which line of which file each row is."""
+    truncated = [(number, one.num_truncated) for number, one in enumerate(encoded, 1) if one.num_truncated]
+    if not truncated:
         return []
     if too_long == "stop":
-        number, pieces = cut[0]
+        number, tokens = truncated[0]
         place = places[number - 1] if places else f"row {number:,}"
         raise InputError(
-            f"{place} of those {which} has {pieces + longest:,} pieces, at most {longest:,} are read "
-            f"(and {len(cut) - 1:,} more rows have too many); data.too_long=cut to cut them"
+            f"{place} of those {which} has {tokens + max_length:,} tokens, at most {max_length:,} are read "
+            f"(and {len(truncated) - 1:,} more rows have too many); data.too_long=cut truncates them"
         )
-    return [f"{len(cut):,} of {len(encoded):,} rows {which} have more than {longest:,} pieces: their ends are cut off"]
+    return [f"{len(truncated):,} of {len(encoded):,} rows {which} have more than {max_length:,} tokens: truncated"]
+
+
+def labels_without_training(labels: Sequence[str], trained: Collection[str]) -> list[str]:
+    """A note on labels that occur in the held-out part only."""
+    missing = [label for label in labels if label not in trained]
+    return [f"nothing to train on for {', '.join(missing[:10])}: all of it is held out"] if missing else []

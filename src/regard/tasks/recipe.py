@@ -1,4 +1,8 @@
-"""From a recipe to a trained model folder: settings, data, model, loop, card. Running it again goes on."""
+"""What a recipe is, and how one is trained: settings, data, model, training loop, model folder.
+
+A recipe gives the settings of a run and a function that prepares its task; `train_recipe` does the rest. Running the
+same command again resumes the run.
+"""
 
 import json
 import shlex
@@ -7,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
 from pydantic import SerializeAsAny
 from torch import nn
 
+from regard import renamed
 from regard.checkpoint import (
     FORMAT,
     SETTINGS,
@@ -32,7 +37,7 @@ from regard.tasks.loading import load
 from regard.training.loop import Report, TrainingConfig, is_over, train
 from regard.training.run_folder import Progress, RunFolder
 
-# What may change between two sittings of one run.
+# Settings that may change when a run is resumed.
 MAY_CHANGE = {
     "training.steps",
     "training.epochs",
@@ -42,88 +47,94 @@ MAY_CHANGE = {
     "training.checkpoint_every",
     "training.keep",
     "training.patience",
-    # How a step is computed, not what: recomputed it is the same to the last bits. So it is compiled, but that compiled
-    # blocks draw their dropout by other random numbers.
+    # How a step is computed, not what: activation checkpointing gives the same up to the last bits. So does
+    # torch.compile, except that compiled blocks draw other random numbers for dropout.
     "training.activation_checkpointing",
     "training.compile",
 }
 
+Data = TypeVar("Data", bound=Config)
+Model = TypeVar("Model", bound=Config)
+Task = TypeVar("Task", bound=Config)
 
-class Run(Config):
-    """The settings of one run; the command line changes them by their dotted names."""
 
-    model: SerializeAsAny[Config]
-    task: SerializeAsAny[Config]
-    data: SerializeAsAny[Config]
+class RunConfig(Config, Generic[Data, Model, Task]):
+    """The settings of one run. The command line changes them by their dotted names: model.layers=4."""
+
+    model: SerializeAsAny[Model]
+    task: SerializeAsAny[Task]
+    data: SerializeAsAny[Data]
     training: TrainingConfig
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the user gives a recipe to work on: data files, and a model to begin from."""
+class TrainingInputs:
+    """What the user gives a recipe: data files, and a pretrained model to start from."""
 
     paths: Sequence[Path] = ()
-    start: Path | None = None
+    pretrained: Path | None = None
 
     @cached_property
-    def model(self) -> Any:
-        """The model to begin from, as `regard.load` gives it."""
-        assert self.start is not None
-        return load(self.start)
+    def pipeline(self) -> Any:
+        """The pretrained model, as `regard.load` returns it."""
+        assert self.pretrained is not None
+        return load(self.pretrained)
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A task with its data, the model's config fitted to it, and what the user should know of it."""
+class PreparedTask:
+    """A task with its data, the model config fitted to the data, and notes for the user."""
 
     task: Any
     model: Config
     notes: list[str]
-    start: Callable[[nn.Module], str] | None = None  # how a new model's weights begin, if not by chance alone; says so
-    facts: Mapping[str, Any] = field(default_factory=dict)  # what the model folder keeps of the task, beside its name
+    warm_start: Callable[[nn.Module], str] | None = None  # sets initial weights of a new model; returns a note
+    facts: Mapping[str, Any] = field(default_factory=dict)  # stored beside the task's name in the model folder
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """The settings for what is given, and how to make the task of it."""
+class Recipe(Generic[Data, Model, Task]):
+    """A reproducible run: its settings for the user's inputs, and the function that prepares its task."""
 
     name: str
-    settings: Callable[[Given], Run]
-    prepare: Callable[[Run, Given, Path], Prepared]  # the path is where the tokenizer is kept
-    example: str  # a text to run the trained model on
-    without_data: str | None = None  # what it learns from where the user names no files; None: it needs some
-    starts: bool = False  # it can begin from a model that is there
-    own_example: str = ""  # the same where the data are the user's, if the other is of the built-in world
-    judged: bool = False  # at the end the model's scores are shown, as `regard evaluate` shows them
+    settings: Callable[[TrainingInputs], RunConfig[Data, Model, Task]]
+    prepare: Callable[[RunConfig[Data, Model, Task], TrainingInputs, Path], PreparedTask]  # Path: the tokenizer file
+    example: str  # an input to try the trained model on
+    default_data: str | None = None  # what it trains on without data files; None: it needs files
+    accepts_files: bool = True
+    accepts_pretrained: bool = False  # --from MODEL
+    own_example: str = ""  # `example` for the user's own data, where the other fits the default data only
+    evaluate_at_end: bool = False  # print the scores of `regard evaluate` after training
 
 
-def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path: Path) -> Iterator[Report]:
-    """Train a recipe into a folder, or go on there; yields the loop's reports. At the end it is a model folder."""
-    if not given.paths and recipe.without_data is None:
-        raise ConfigError(f"{recipe.name} needs data: regard train {recipe.name} FILE; `regard recipes {recipe.name}`")
-    if given.start is not None and not recipe.starts:
-        raise ConfigError(f"--from {given.start}: {recipe.name} begins from nothing; leave it out")
-    run = override(recipe.settings(given), assignments)
+def train_recipe(
+    recipe: Recipe[Any, Any, Any], inputs: TrainingInputs, assignments: Sequence[str], path: Path
+) -> Iterator[Report]:
+    """Train a recipe into a folder, or resume the run there; yields the loop's reports. Ends with a model folder."""
+    _check_inputs(recipe, inputs)
+    if (renamed_to := renamed.recipe_for(recipe.name, assignments)) is not None:
+        raise ConfigError(f"data.ask is now a recipe of its own: regard train {renamed_to}")
+    run = override(recipe.settings(inputs), assignments)
     folder = RunFolder(path)
     with folder.locked(), folder.beginning():
-        yield from (Report(0, note=note) for note in _settle(recipe, run, given, path))
+        yield from (Report(0, note=note) for note in _write_settings(recipe, run, inputs, path))
         if _is_finished(path, folder, run):
             progress = folder.newest_progress() or Progress()
             yield Report(
                 progress.step,
                 validation=progress.best_validation or progress.validation,
-                note=f"{path} is trained already, {progress.step:,} steps; for more, raise {_bound(run.training)}",
+                note=f"{path} is trained already, {progress.step:,} steps; for more, raise {_limits(run.training)}",
             )
             return
-        prepared = recipe.prepare(run, given, path / TOKENIZER)
+        prepared = recipe.prepare(run, inputs, path / TOKENIZER)
         yield from (Report(0, note=note) for note in prepared.notes)
         kind = kind_of(prepared.model)
         seed_everything(run.training.seed, 0)
         model = build(prepared.model)
-        if prepared.start is not None:
-            yield Report(0, note=prepared.start(model))
-        kept = (name for name in (TOKENIZER, TOKENIZER_CONFIG) if (path / name).is_file())
-        tokenizer = {name: (path / name).read_bytes() for name in kept}
+        if prepared.warm_start is not None:
+            yield Report(0, note=prepared.warm_start(model))
+        written = (name for name in (TOKENIZER, TOKENIZER_CONFIG) if (path / name).is_file())
+        tokenizer = {name: (path / name).read_bytes() for name in written}
 
         def files(card: str = "") -> dict[str, bytes]:
             return model_files(kind, model, {"name": prepared.task.name, **prepared.facts}, tokenizer, card)
@@ -133,22 +144,33 @@ def train_recipe(recipe: Recipe, given: Given, assignments: Sequence[str], path:
             last = replace(report, validation=report.validation or last.validation)
             yield report
         if not last.stopped:
-            command = _command(recipe, given, assignments, path)
-            write_files(path, files(_card(recipe, run, given, command, model, last)))
+            command = _command(recipe, inputs, assignments, path)
+            write_files(path, files(_card(recipe, run, inputs, command, model, last)))
 
 
-def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
-    """Write down the settings of a new run; hold those of a resumed one against what is written. Gives notes."""
+def _check_inputs(recipe: Recipe[Any, Any, Any], inputs: TrainingInputs) -> None:
+    if not inputs.paths and recipe.default_data is None:
+        raise ConfigError(f"{recipe.name} needs data: regard train {recipe.name} FILE; `regard recipes {recipe.name}`")
+    if inputs.paths and not recipe.accepts_files:
+        raise ConfigError(f"{inputs.paths[0]}: {recipe.name} trains on {recipe.default_data} only; leave files out")
+    if inputs.pretrained is not None and not recipe.accepts_pretrained:
+        raise ConfigError(f"--from {inputs.pretrained}: {recipe.name} takes no pretrained model; leave --from out")
+
+
+def _write_settings(
+    recipe: Recipe[Any, Any, Any], run: RunConfig[Any, Any, Any], inputs: TrainingInputs, path: Path
+) -> list[str]:
+    """Write run.json; if the run is resumed, check the settings against those written before. Returns notes."""
     notes = []
     settings = run.model_dump(mode="json")
     now = {
         "recipe": recipe.name,
-        "data": [str(Path(p).resolve()) for p in given.paths],
-        "from": None if given.start is None else _where(given.start),
+        "data": [str(Path(p).resolve()) for p in inputs.paths],
+        "from": None if inputs.pretrained is None else _full_path(inputs.pretrained),
         "threads": torch.get_num_threads(),
     }
     contents = None
-    if not RunFolder(path).is_begun():  # what a failed start left decides nothing
+    if not RunFolder(path).is_begun():  # files of a failed start do not count
         for name in (TOKENIZER, TOKENIZER_CONFIG):
             (path / name).unlink(missing_ok=True)
     elif (path / SETTINGS).exists():
@@ -156,84 +178,116 @@ def _settle(recipe: Recipe, run: Run, given: Given, path: Path) -> list[str]:
         names = ("recipe", "data", "from")
         old = {name: before.get(name) for name in names} | _flat(before.get("settings", {}))
         new = {name: now[name] for name in names} | _flat(settings)
-        old = _flat(recipe.settings(given).model_dump(mode="json")) | old  # a key of later days had its default then
-        contents = before.get("contents", [])  # none in a run of before
-        _check_same(path, old, new)
-        _check_unchanged(path, given.paths, contents)
+        old = _flat(recipe.settings(inputs).model_dump(mode="json")) | old  # keys added since had their defaults
+        contents = before.get("contents", [])  # missing in early runs
+        _check_same_settings(path, old, new)
+        _check_same_data(path, inputs.paths, contents)
         if before.get("threads") != now["threads"]:
-            notes.append(f"begun on {before.get('threads')} threads, now {now['threads']}: the last bits will differ")
+            notes.append(f"started on {before.get('threads')} threads, now {now['threads']}: the last bits will differ")
     if contents is None:
-        contents = [fingerprint(one) for one in given.paths]
+        contents = [fingerprint(one) for one in inputs.paths]
     write_file(path / SETTINGS, encode_json({"format": FORMAT, **now, "contents": contents, "settings": settings}))
     return notes
 
 
-def _check_same(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def _check_same_settings(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     for key in sorted(new.keys() | old.keys()):
         if old.get(key) != new.get(key) and key not in MAY_CHANGE:
             raise ConfigError(
-                f"{path} was begun with {key}={old.get(key)}, now it is {new.get(key)}; "
-                "give the same value to go on, or another -o to begin anew"
+                f"{path} was started with {key}={old.get(key)}, now it is {new.get(key)}; "
+                "give the same value to resume it, or another -o to start a new run"
             )
 
 
-def _check_unchanged(path: Path, data: Sequence[Path], contents: Sequence[str | None]) -> None:
+def _check_same_data(path: Path, data: Sequence[Path], contents: Sequence[str | None]) -> None:
     if changed := changed_since(data, contents):
         raise ConfigError(
-            f"{changed[0]} has changed since {path} was begun with it; "
-            "give it as it was to go on, or another -o to begin anew"
+            f"{changed[0]} has changed since {path} was started; "
+            "restore it to resume the run, or give another -o to start a new one"
         )
 
 
-def _where(start: Path) -> str:
-    """A folder by its whole path, a name on the hub as it is."""
-    return str(start.resolve() if start.exists() else start)
+def _full_path(pretrained: Path) -> str:
+    """The full path of a folder; a name on the Hugging Face hub unchanged."""
+    return str(pretrained.resolve() if pretrained.exists() else pretrained)
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings under their dotted names."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return flat
 
 
-def _is_finished(path: Path, folder: RunFolder, run: Run) -> bool:
-    """A whole model folder stands there, of a run that is over by these settings."""
+def _is_finished(path: Path, folder: RunFolder, run: RunConfig[Any, Any, Any]) -> bool:
+    """Whether the folder holds a complete model, of a run that is over by these settings."""
     if not (path / MANIFEST).exists():
         return False
     try:
         verify(path)
         progress = folder.newest_progress()
     except FolderError:
-        return False  # damaged: the checkpoints make it again
+        return False  # damaged: it is written again from the checkpoints
     return progress is None or is_over(progress, run.training)
 
 
-def _bound(config: TrainingConfig) -> str:
+def _limits(config: TrainingConfig) -> str:
     """The settings that end a run."""
-    bounds = {"epochs": config.epochs, "minutes": config.minutes, "patience": config.patience}
-    given = [f"training.{name}" for name, value in bounds.items() if value is not None]
+    limits = {"epochs": config.epochs, "minutes": config.minutes, "patience": config.patience}
+    given = [f"training.{name}" for name, value in limits.items() if value is not None]
     return " or ".join(["training.steps", *given])
 
 
-def _command(recipe: Recipe, given: Given, assignments: Sequence[str], path: Path) -> str:
-    """What was typed, or would be, for this run."""
-    begun = [] if given.start is None else ["--from", str(given.start)]
-    words = ["regard", "train", recipe.name, *map(str, given.paths), *begun, "-o", str(path), *assignments]
-    return shlex.join(words)
+def _command(recipe: Recipe[Any, Any, Any], inputs: TrainingInputs, assignments: Sequence[str], path: Path) -> str:
+    """The command line of this run."""
+    pretrained = [] if inputs.pretrained is None else ["--from", str(inputs.pretrained)]
+    parts = ["regard", "train", recipe.name, *map(str, inputs.paths), *pretrained, "-o", str(path), *assignments]
+    return shlex.join(parts)
 
 
-def _card(recipe: Recipe, run: Run, given: Given, command: str, model: nn.Module, last: Report) -> str:
-    """What this model is, for whoever finds the folder."""
+def _card(
+    recipe: Recipe[Any, Any, Any],
+    run: RunConfig[Any, Any, Any],
+    inputs: TrainingInputs,
+    command: str,
+    model: nn.Module,
+    last: Report,
+) -> str:
+    """The model card, for whoever finds the folder."""
     parameters = sum(p.numel() for p in model.parameters())
-    data = ", ".join(path.name for path in given.paths) or recipe.without_data
-    settings = run.model_copy(update={"model": model.config})  # as the data made it: the vocabulary, the symbols
+    data = ", ".join(path.name for path in inputs.paths) or recipe.default_data
+    config: Any = model.config  # with vocabulary and special ids of the data
+    settings = run.model_copy(update={"model": config})
     scores = "\n".join(f"- {name}: {value:.4f}" for name, value in last.validation.items())
     return (
         f"# {recipe.name}\n\n"
-        f"A {kind_of(model.config)} of {parameters:,} parameters ({WEIGHTS}), trained with regard on {data}.\n\n"  # type: ignore[arg-type]
+        f"A {kind_of(config)} of {parameters:,} parameters ({WEIGHTS}), trained with regard on {data}.\n\n"
         f"Command: `{command}`, step {last.step}, seed {run.training.seed}.\n\n"
         f"Held-out scores at the last evaluation:\n\n{scores}\n\n"
         f"Settings:\n\n```json\n{json.dumps(settings.model_dump(mode='json'), indent=2)}\n```\n\n"
         f"Python {sys.version.split()[0]}, torch {torch.__version__}.\n"
     )
+
+
+class SavedTokenizer(Protocol):
+    """A tokenizer that is stored as files."""
+
+    @classmethod
+    def load_saved(cls, folder: Path) -> Self: ...
+
+    def to_files(self) -> dict[str, bytes]: ...
+
+
+Saved = TypeVar("Saved", bound=SavedTokenizer)
+
+
+def load_or_make_tokenizer(kind: type[Saved], file: Path, make: Callable[[], Saved]) -> Saved:
+    """The tokenizer stored in the run's folder, or a new one, which is stored there."""
+    if file.exists():
+        return kind.load_saved(file.parent)
+    tokenizer = make()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for name, content in sorted(tokenizer.to_files().items(), reverse=True):  # tokenizer.json last: it is checked above
+        write_file(file.with_name(name), content)
+    return tokenizer

@@ -1,6 +1,6 @@
-"""How a model begins, if not by chance: with the weights of another model, or with vectors of words.
+"""Warm starts: a new model's initial weights from a pretrained model, or its embeddings from word vectors.
 
-Vectors that somebody else has learned begin the table of words (Collobert 2011; Kim 2014).
+Embeddings initialized with pretrained word vectors: Collobert 2011; Kim 2014.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,67 +16,67 @@ from regard.data.readers.word_vectors import Vectors, read_vectors
 from regard.errors import ConfigError
 
 
-def from_weights(weights: Mapping[str, Tensor]) -> Callable[[nn.Module], str]:
-    """What begins a new model with the weights of another; what they leave out begins by chance."""
-    return partial(start_weights, weights=weights)
+def warm_start_from(weights: Mapping[str, Tensor]) -> Callable[[nn.Module], str]:
+    """A function that loads these weights into a new model; the others keep their random initialization."""
+    return partial(load_pretrained, weights=weights)
 
 
-def start_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> str:
-    """Give a model those weights, each at its place and of its shape, or an error names it; says what is fresh."""
+def load_pretrained(model: nn.Module, weights: Mapping[str, Tensor]) -> str:
+    """Load pretrained weights; a name or shape the model does not have is an error. Returns a note."""
     wanted = model.state_dict()
     for name, weight in weights.items():
         if name not in wanted or wanted[name].shape != weight.shape:
-            there = tuple(wanted[name].shape) if name in wanted else "no place for it"
+            here = f"the new one {tuple(wanted[name].shape)}" if name in wanted else "the new one has no such weight"
             raise ConfigError(
-                f"the model to begin from has {name} of shape {tuple(weight.shape)}, the new one {there}; "
-                "leave model.* settings that change its size out"
+                f"the pretrained model has {name} of shape {tuple(weight.shape)}, {here}; "
+                "leave out model.* settings that change its size"
             )
     model.load_state_dict(dict(weights), strict=False)
-    fresh = [name for name in wanted if name not in weights]
-    known = f"{len(wanted) - len(fresh)} weights begin as they were learned"
-    return f"{known}; fresh: {', '.join(fresh)}" if fresh else known
+    new = [name for name in wanted if name not in weights]
+    loaded = f"{len(wanted) - len(new)} pretrained weights loaded"
+    return f"{loaded}; new: {', '.join(new)}" if new else loaded
 
 
 @torch.no_grad()
-def start_table(weight: Tensor, names: Sequence[str | None], vectors: Vectors) -> int:
-    """Fill the rows of a table (V, D) by the vectors of the words they stand for; how many rows there were.
+def init_embeddings(weight: Tensor, words: Sequence[str | None], vectors: Vectors) -> int:
+    """Fill rows of an embedding matrix (V, D) with the vectors of the words they stand for; returns how many.
 
-    A word that has no vector as it is written takes that of its small letters. The vectors are scaled so that the
-    rows deviate as they did before: a model is built for words of that size.
+    A word without a vector takes that of its lowercase form. The vectors are scaled so that the rows keep their
+    standard deviation: the model was designed for embeddings of that size.
     """
     if vectors.width != weight.shape[1]:
         raise ConfigError(
-            f"the vectors have {vectors.width} numbers and the model's width is {weight.shape[1]}; "
+            f"the word vectors have {vectors.width} dimensions and the model's width is {weight.shape[1]}; "
             f"give model.width={vectors.width}, or vectors of that width"
         )
-    places = [None if name is None else _place(name, vectors) for name in names]
-    rows = [row for row, place in enumerate(places) if place is not None]
+    found = [None if word is None else _row(word, vectors) for word in words]
+    rows = [row for row, index in enumerate(found) if index is not None]
     if not rows:
         return 0
-    given = torch.from_numpy(vectors.matrix[[place for place in places if place is not None]]).to(weight)
-    deviation = given.std(correction=0)
+    chosen = torch.from_numpy(vectors.matrix[[index for index in found if index is not None]]).to(weight)
+    deviation = chosen.std(correction=0)
     if not deviation > 0:
-        raise ConfigError(f"the vectors of the {len(rows):,} words of this model are all the same number; give others")
-    weight[rows] = given * (weight[rows].std(correction=0) / deviation)
+        raise ConfigError(f"all numbers in the vectors of this model's {len(rows):,} words are equal; give others")
+    weight[rows] = chosen * (weight[rows].std(correction=0) / deviation)
     return len(rows)
 
 
-def starting(path: Path | None, tokenizer: Any) -> Callable[[nn.Module], str] | None:
-    """What begins a new model with the vectors of a file, where one is named (data.vectors)."""
+def warm_start_embeddings(path: Path | None, tokenizer: Any) -> Callable[[nn.Module], str] | None:
+    """A function that initializes a new model's embeddings with a file of word vectors (data.word_vectors)."""
     if path is None:
         return None
     check_file(path)
-    return partial(start_words, names=tokenizer.single_token_words(), path=path)
+    return partial(load_word_vectors, words=tokenizer.single_token_words(), path=path)
 
 
-def start_words(model: Any, names: Sequence[str | None], path: Path) -> str:
-    """Begin a model's table with the vectors of a file, as far as they have the same words; says how far."""
-    wanted = {form for name in names if name is not None for form in (name, name.lower())}
-    filled = start_table(model.input_embeddings, names, read_vectors(path, only=wanted))
+def load_word_vectors(model: Any, words: Sequence[str | None], path: Path) -> str:
+    """Initialize a model's embeddings with the vectors of a file, for the words both have. Returns a note."""
+    wanted = {form for word in words if word is not None for form in (word, word.lower())}
+    filled = init_embeddings(model.input_embeddings, words, read_vectors(path, only=wanted))
     if not filled:
-        raise ConfigError(f"data.vectors={path} has a vector for none of the {len(wanted):,} words of this model")
-    return f"{filled:,} of {len(names):,} rows of the table begin with the vectors of {path.name}"
+        raise ConfigError(f"data.word_vectors={path} has a vector for none of the {len(wanted):,} words of this model")
+    return f"{filled:,} of {len(words):,} embeddings initialized with the vectors of {path.name}"
 
 
-def _place(name: str, vectors: Vectors) -> int | None:
-    return vectors.places.get(name, vectors.places.get(name.lower()))
+def _row(word: str, vectors: Vectors) -> int | None:
+    return vectors.places.get(word, vectors.places.get(word.lower()))

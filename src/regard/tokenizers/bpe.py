@@ -50,7 +50,7 @@ class BPETokenizer:
         if vocab_size - whole_words < MIN_VOCAB_SIZE:
             raise ConfigError(
                 f"a vocabulary of {vocab_size} with {whole_words} whole words is too small: wanted at least "
-                f"{MIN_VOCAB_SIZE + whole_words}; set a larger model.vocab_size or fewer data.whole_words"
+                f"{MIN_VOCAB_SIZE + whole_words}; set a larger model.vocab_size or fewer data.whole_word_tokens"
             )
         core = tokenizers.Tokenizer(models.BPE())
         core.normalizer = normalizers.NFC()
@@ -95,8 +95,13 @@ class BPETokenizer:
         except ValueError as error:
             raise FolderError(f"{path}: {error}; wanted a byte-level tokenizer") from error
 
+    @classmethod
+    def load_saved(cls, folder: Path) -> "BPETokenizer":
+        """The tokenizer of a run or model folder."""
+        return cls.load(folder / "tokenizer.json")
+
     def to_files(self) -> dict[str, bytes]:
-        """The file for `load`."""
+        """The files `load_saved` reads."""
         return {"tokenizer.json": self.to_json().encode()}
 
     def to_json(self) -> str:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data.readers.lines import LIMIT
-from regard.data.readers.pairs import BadLines, DataConfig, is_validation, read_pairs, validation_share
+from regard.data.readers.pairs import BadLines, is_validation, read_pairs, validation_share
 from regard.errors import DataError
 
 PAIRS = [("Hello.", "Hola."), ("The café is open.", "El café está abierto."), ("Yes", "Sí 🙂")]
@@ -197,11 +197,6 @@ def test_packed_only_by_name(tmp_path, packing):
     path = tmp_path / f"a.tsv{packing}"
     path.write_bytes(TSV)
     assert "damaged or cut off after 0 lines" in failure(path)
-
-
-def test_defaults():
-    config = DataConfig()
-    assert (config.on_error, config.longest, config.validation) == ("stop", 250, 2000)
 
 
 @settings(deadline=None)

@@ -7,19 +7,14 @@ import pytest
 import torch
 
 from regard.data.batches import Position
+from regard.data.readers.captions import folder_and_file
 from regard.data.readers.pairs import BadLines
 from regard.data.stores.images import PreparedPictures
 from regard.errors import DataError
-from regard.tasks.captioning.dataset import (
-    CaptionDataConfig,
-    CaptionedPart,
-    CaptionedPictures,
-    Closing,
-    captioned_split,
-    folder_and_file,
-)
+from regard.tasks.captioning.data import CaptionDataConfig, captioned_split
+from regard.tasks.captioning.dataset import CaptionCollator, CaptionedImages, CaptionedPart
 
-CLOSING = Closing(bos_id=1, eos_id=2, pad_id=0)
+COLLATOR = CaptionCollator(bos_id=1, eos_id=2, pad_id=0)
 
 
 def part(count: int, captions: int) -> CaptionedPart:
@@ -32,7 +27,7 @@ def part(count: int, captions: int) -> CaptionedPart:
 
 @pytest.fixture
 def data():
-    return CaptionedPictures(part(7, 3), part(5, 2), CLOSING, cells=4)
+    return CaptionedImages(part(7, 3), part(5, 2), COLLATOR, cells=4)
 
 
 def epoch(data, number, seed=1):
@@ -107,9 +102,9 @@ def captions_of(tmp_path, lengths):
 def test_long_captions_are_left_out_and_counted(tmp_path):
     report = BadLines()
     paths = captions_of(tmp_path, [3] * 30 + [9, 5])
-    training, validation = captioned_split(paths, CaptionDataConfig(longest=5), report)
+    training, validation = captioned_split(paths, CaptionDataConfig(max_length=5), report)
     assert sorted(one.name for one in training + validation) == sorted([f"{n}.png" for n in range(30)] + ["31.png"])
     assert report.by_reason == {"long caption": 1}
-    assert str(report.first[0]) == f"{tmp_path}/30.png: long caption: more than 5 words; raise data.longest"
+    assert str(report.first[0]) == f"{tmp_path}/30.png: long caption: more than 5 words; raise data.max_length"
     with pytest.raises(DataError, match="no caption has 2 words or less"):
-        captioned_split(paths, CaptionDataConfig(longest=2), BadLines())
+        captioned_split(paths, CaptionDataConfig(max_length=2), BadLines())

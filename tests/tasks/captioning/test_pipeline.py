@@ -23,7 +23,7 @@ from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scenes
 from regard.tasks.captioning import evaluate as caption_scoring
 from regard.tasks.captioning.pipeline import Captioner
-from regard.tasks.recipe import Given, train_recipe
+from regard.tasks.recipe import TrainingInputs, train_recipe
 from regard.tasks.translation.evaluate import score_folders
 
 TINY = [
@@ -40,7 +40,7 @@ TINY = [
 
 
 def train(folder, paths=(), *changes):
-    reports = list(train_recipe(recipes.find("captioner"), Given(paths), [*TINY, *changes], folder))
+    reports = list(train_recipe(recipes.find("captioner"), TrainingInputs(paths), [*TINY, *changes], folder))
     return [report.note for report in reports if report.note]
 
 
@@ -262,7 +262,7 @@ def own(tmp_path_factory, photos):
         [photos / "Images", photos / "Flickr8k.token.txt"],
         "training.steps=5",
         "model.vocab_size=320",
-        "data.whole_words=40",
+        "data.whole_word_tokens=40",
     )
     return folder, notes
 
@@ -297,7 +297,7 @@ def test_a_bad_photograph_stops_the_run_or_is_left_out_and_named(photos, tmp_pat
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "7_a.jpg").write_bytes((tmp_path / "7_a.jpg").read_bytes()[:300])
     paths = [tmp_path, photos / "Flickr8k.token.txt"]
-    changes = ["training.steps=1", "model.vocab_size=300", "data.whole_words=40"]
+    changes = ["training.steps=1", "model.vocab_size=300", "data.whole_word_tokens=40"]
     with pytest.raises(DataError, match=r"7_a.jpg: is .*; mend it, or data.on_error=skip to leave such ones out"):
         train(tmp_path / "stopped", paths, *changes)
     notes = train(tmp_path / "went-on", paths, *changes, "data.on_error=skip")

@@ -16,12 +16,12 @@ from regard.models.captioner import Captioner, CaptionerConfig
 from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scenes
 from regard.synthetic.scenes.vocabulary import VOCABULARY
-from regard.tasks.captioning.scenes import POSITIONS, CaptionedScenes
+from regard.tasks.captioning.dataset import CANONICAL_CAPTION_TOKENS, CaptionedScenes
 from regard.tasks.captioning.task import Captioning, CaptioningConfig, score_captions, uneven
 from regard.tokenizers.bpe import BPETokenizer
 from regard.training.validation import generator
 
-BUDGET = 8 * (16 + POSITIONS[1])  # eight rows
+BUDGET = 8 * (16 + CANONICAL_CAPTION_TOKENS)  # eight rows
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def model_of(tokenizer, **changes):
 
 
 def test_a_run_goes_on_as_if_it_had_not_stopped(tokenizer):
-    data = scenes(tokenizer, several=5)
+    data = scenes(tokenizer, captions_per_scene=5)
     whole, rest = taken(data, 4), taken(data, 2, start=2)
     assert [position for position, _ in whole] == [Position(0, step) for step in (1, 2, 3, 4)]
     for (_, one), (_, other) in zip(whole[2:], rest, strict=True):
@@ -81,7 +81,7 @@ def test_a_row_is_a_scene_and_its_canonical_caption(tokenizer):
 
 
 def test_with_several_captions_all_are_references_and_any_is_learned(tokenizer):
-    batches = [batch for _, batch in taken(scenes(tokenizer, several=4), 6)]
+    batches = [batch for _, batch in taken(scenes(tokenizer, captions_per_scene=4), 6)]
     chosen = set()
     for batch in batches:
         for references, row in zip(batch.references, batch.target_out.tolist(), strict=True):
@@ -92,7 +92,7 @@ def test_with_several_captions_all_are_references_and_any_is_learned(tokenizer):
 
 def test_no_batch_is_over_the_budget(tokenizer):
     for several in (1, 6):
-        for _, batch in taken(scenes(tokenizer, several=several), 5):
+        for _, batch in taken(scenes(tokenizer, captions_per_scene=several), 5):
             assert len(batch.pixels) * (16 + batch.target_in.shape[1]) <= BUDGET
 
 

@@ -187,7 +187,7 @@ def test_the_columns_of_tags_may_be_told(names, people, tmp_path):
     turned = tmp_path / "turned.conll"
     lines = [line.split() for line in people.read_text().splitlines()]
     turned.write_text("".join(" ".join([*reversed(words), "x"]).strip() + "\n" if words else "\n" for words in lines))
-    told = score_tags(tagger, names, [turned], assignments=["data.word=2", "data.column=1"])
+    told = score_tags(tagger, names, [turned], assignments=["data.word_column=2", "data.label_column=1"])
     assert told == score_tags(tagger, names, [people])
 
 

@@ -54,7 +54,7 @@ def test_the_cache_tells_ends_apart(chatty, story):
 def test_an_evaluation_in_training_looks_at_a_part_and_says_so(here, novel, story, tiny_text, tmp_path):
     settings = [*tiny_text, "model.vocab_size=300", "training.steps=1"]
     whole = here("train", "gpt", story, "-o", tmp_path / "whole", *settings)
-    part = here("train", "gpt", story, "-o", tmp_path / "part", *settings, "data.evaluated=100")
+    part = here("train", "gpt", story, "-o", tmp_path / "part", *settings, "data.validation_tokens=100")
     assert "evaluations in training look at" not in whole.stderr
     assert "training evaluates on the first 100 of" in part.stderr
     everything = [json.loads(here("evaluate", tmp_path / name, "--json").stdout) for name in ("whole", "part")]

@@ -38,7 +38,7 @@ def test_a_window_and_the_tokens_behind_it():
     assert batch.ids.dtype == batch.targets.dtype == torch.int64
     assert torch.equal(batch.targets, batch.ids + 1)
     assert torch.equal(batch.ids, batch.ids[:, :1] + torch.arange(4))
-    assert batch.segment_ids is None
+    assert batch.document_ids is None
     assert batch.tokens == 12
 
 
@@ -87,7 +87,7 @@ def test_every_token_but_the_first_is_a_target_once(tokens, context, max_tokens,
         assert torch.equal(batch.ids[real] + 1, batch.targets[real])
         assert (batch.ids[~real] == 0).all()
         if apart:
-            assert torch.equal(batch.segment_ids, real.long())
+            assert torch.equal(batch.document_ids, real.long())
 
 
 def test_only_the_first_windows():
@@ -100,29 +100,29 @@ def test_only_the_first_windows():
 @given(tokens=st.integers(2, 60), evaluated=st.integers(2, 60), apart=st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_an_evaluation_looks_at_no_more_than_it_is_told(tokens, evaluated, apart):
-    data = LanguageText(stream(100), stream(tokens), 7, apart, evaluated=evaluated)
+    data = LanguageText(stream(100), stream(tokens), 7, apart, validation_tokens=evaluated)
     targets = torch.cat([batch.targets.flatten() for batch in data.validation_batches(max_tokens=20)])
     assert targets[targets != -100].tolist() == list(range(2, min(tokens, evaluated) + 1))
 
 
 def test_documents_kept_apart():
-    data = LanguageText(stream(50), stream(10, begins=(0, 3, 4, 9)), 5, apart=True)
+    data = LanguageText(stream(50), stream(10, begins=(0, 3, 4, 9)), 5, separate_documents=True)
     (batch,) = data.validation_batches(max_tokens=100)
     assert batch.ids.tolist() == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 0]]
-    assert batch.segment_ids.tolist() == [[1, 1, 1, 2, 3], [1, 1, 1, 1, 0]]
+    assert batch.document_ids.tolist() == [[1, 1, 1, 2, 3], [1, 1, 1, 1, 0]]
     assert batch.targets.tolist() == [[2, 3, -100, -100, 6], [7, 8, 9, -100, -100]]
     assert batch.tokens == 6
     together = LanguageText(data.training, data.validation, 5)
     (batch,) = together.validation_batches(max_tokens=100)
-    assert batch.segment_ids is None
+    assert batch.document_ids is None
     assert batch.targets.tolist() == [[2, 3, 4, 5, 6], [7, 8, 9, 10, -100]]
 
 
 def test_documents_kept_apart_in_training():
-    data = LanguageText(stream(50, begins=(0, 10, 20, 30, 40)), stream(9), 8, apart=True)
+    data = LanguageText(stream(50, begins=(0, 10, 20, 30, 40)), stream(9), 8, separate_documents=True)
     for _, batch in take(20, data):
         same = (batch.ids - 1) // 10 == (batch.ids[:, :1] - 1) // 10
-        assert torch.equal(batch.segment_ids == 1, same)
+        assert torch.equal(batch.document_ids == 1, same)
         assert torch.equal(batch.targets == -100, batch.ids % 10 == 0)
 
 
@@ -130,14 +130,14 @@ def test_too_little_text_says_what_to_give():
     assert take(1, text(training=5))[0][1].ids.tolist() == [[1, 2, 3, 4]] * 3
     with pytest.raises(DataError, match=r"has 4 tokens, wanted more than the 4 of a window; .* model\.context=1"):
         text(training=4)
-    with pytest.raises(DataError, match=r"kept out of training has 1 tokens"):
+    with pytest.raises(DataError, match=r"the held-out text has 1 tokens"):
         text(validation=1)
     assert len(list(text(validation=3).validation_batches(max_tokens=100))) == 1  # shorter than a window: padded
 
 
 def test_a_batch_moves_with_all_its_tensors():
-    (_, batch), *_ = take(1, text(apart=True))
+    (_, batch), *_ = take(1, text(separate_documents=True))
     moved = batch.to("meta")
     assert isinstance(moved, TextBatch)
-    assert {value.device.type for value in (moved.ids, moved.targets, moved.segment_ids)} == {"meta"}
+    assert {value.device.type for value in (moved.ids, moved.targets, moved.document_ids)} == {"meta"}
     assert moved.tokens == batch.tokens

@@ -54,7 +54,7 @@ def test_the_begin_symbol_is_given_and_not_asked_for(writer):
 def test_documents_apart_are_scored_each_alone(writer):
     texts = ["A small boy", "Nobody sang", "My brother"]
     alone = [summed(writer, [*writer.tokenizer.encode(text), 0]) for text in texts]
-    scores = score_pieces(writer, iter([Piece(text) for text in texts]), apart=True)
+    scores = score_pieces(writer, iter([Piece(text) for text in texts]), separate_documents=True)
     assert scores["tokens"] == sum(map(len, alone))
     assert scores["loss"] == pytest.approx(torch.cat(alone).mean().item(), rel=1e-4)
 
@@ -77,7 +77,13 @@ def test_a_run_is_scored_as_it_was_trained(here, story, tiny_text, tmp_path):
     lines = story.read_text().splitlines()
     file.write_text("".join(json.dumps({"body": line}) + "\n" for line in lines))
     run = tmp_path / "run"
-    settings = [*tiny_text, "model.vocab_size=300", "training.steps=20", "data.field=body", "data.apart=true"]
+    settings = [
+        *tiny_text,
+        "model.vocab_size=300",
+        "training.steps=20",
+        "data.field=body",
+        "data.separate_documents=true",
+    ]
     done = here("train", "gpt", file, "-o", run, *settings)
     assert done.returncode == 0, done.stderr
     log = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]

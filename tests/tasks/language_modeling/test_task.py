@@ -34,7 +34,7 @@ def task(request, tmp_path):
         )
         for name, texts in (("training", TEXTS * 3), ("validation", TEXTS))
     ]
-    return LanguageModeling(LanguageText(*streams, context=20, apart=request.param))
+    return LanguageModeling(LanguageText(*streams, context=20, separate_documents=request.param))
 
 
 @pytest.mark.parametrize("example", CAUSAL_LM, ids=named)
@@ -44,7 +44,7 @@ def test_the_loss_is_plain_cross_entropy_summed_over_what_is_asked(task, example
     *_, validation = task.validation_batches(max_tokens=100)  # the last one: padded
     assert (validation.targets == -100).any()
     for batch in (training, validation):
-        logits = model(batch.ids, batch.segment_ids)
+        logits = model(batch.ids, batch.document_ids)
         wanted = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=-100, reduction="sum")
         loss = task.loss(model, batch)
         assert_close(loss, wanted)
@@ -61,7 +61,7 @@ def test_the_held_out_loss_is_a_mean_over_every_token_but_the_first(task):
         batches = list(task.validation_batches(max_tokens=max_tokens))
         loss = validation_loss(model, task, batches)
         asked = sum(batch.tokens for batch in batches)
-        begins = task.data.validation.documents - 1 if task.data.apart else 0
+        begins = task.data.validation.documents - 1 if task.data.separate_documents else 0
         assert asked == len(task.data.validation) - 1 - begins
         if max_tokens == 20:
             first = loss
@@ -76,7 +76,7 @@ def test_measures_are_the_loss_in_other_units(task):
 
 
 def test_bits_a_byte_do_not_fall_where_an_evaluation_looks_at_less(task):
-    part = LanguageModeling(replace(task.data, evaluated=30))
+    part = LanguageModeling(replace(task.data, validation_tokens=30))
     whole, less = (metrics(CAUSAL_LM[0].model(), one, 2.0, []) for one in (task, part))
     assert less["bits_per_byte"] == pytest.approx(whole["bits_per_byte"])
 

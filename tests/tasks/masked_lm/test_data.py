@@ -2,8 +2,7 @@
 
 import pytest
 
-from regard.tasks.masked_lm.corpus import MaskedDataConfig
-from regard.tasks.masked_lm.data import make_tokenizer
+from regard.tasks.masked_lm.data import MaskedDataConfig, make_tokenizer
 
 
 @pytest.mark.parametrize("cased", [False, True])

@@ -50,7 +50,7 @@ def same(one: MaskedBatch, other: MaskedBatch) -> bool:
 
 def unmasked(batch: MaskedBatch) -> torch.Tensor:
     ids = batch.ids.clone()
-    ids.view(-1)[batch.places] = batch.targets
+    ids.view(-1)[batch.positions] = batch.targets
     return ids
 
 
@@ -59,7 +59,7 @@ def test_a_row_is_two_segments_between_their_symbols():
     whole = data.training.ids.tolist()
     for _, batch in take(20, data):
         assert batch.ids.dtype == batch.segment_ids.dtype == batch.targets.dtype == batch.next.dtype == torch.int64
-        assert batch.tokens == len(batch.places) == len(batch.targets) > 0
+        assert batch.tokens == len(batch.positions) == len(batch.targets) > 0
         for row, segment_ids in zip(unmasked(batch).tolist(), batch.segment_ids.tolist(), strict=True):
             length = len(row) - row.count(0)
             assert row[0] == 2
@@ -166,10 +166,10 @@ def test_what_is_kept_out_is_always_asked_alike():
 
 
 def test_an_evaluation_looks_at_no_more_than_it_is_told():
-    data = text(evaluated=200)
+    data = text(validation_tokens=200)
     rows = sum((batch.ids != 0).sum() for batch in data.validation_batches(max_tokens=10**6))
     assert 200 <= rows < 200 + 48
-    assert len(text(evaluated=10**9).validation_rows) == len(text().validation_rows)
+    assert len(text(validation_tokens=10**9).validation_rows) == len(text().validation_rows)
 
 
 def test_documents_that_no_pairs_can_be_made_of():
@@ -178,13 +178,13 @@ def test_documents_that_no_pairs_can_be_made_of():
         DataError, match=r"to train on is one document.*blank lines between documents.*next_sentence=fal"
     ):
         text(training=one)
-    with pytest.raises(DataError, match=r"kept out of training is one document.*data\.validation"):
+    with pytest.raises(DataError, match=r"held out is one document.*data\.validation"):
         text(validation=one)
     assert text(training=one, validation=one, next_sentence=False)
     single = TokenizedDocuments.of([[[5, 6]], [[7]], [[8]]])
     with pytest.raises(DataError, match=r"no document .* has two sentences.*task\.next_sentence=false"):
         text(training=single)
-    with pytest.raises(DataError, match="has no words at all"):
+    with pytest.raises(DataError, match="is empty"):
         text(training=TokenizedDocuments.of([]), next_sentence=False)
     with pytest.raises(ConfigError, match="a context of 7; wanted at least 8"):
         text(context=7)

@@ -62,7 +62,7 @@ def test_the_loss_is_that_of_the_hidden_words_and_of_the_pairs():
     batch = first_batch(lesson)
     said = reader(batch.ids, batch.segment_ids)
     targets = torch.full(batch.ids.shape, -100).flatten()
-    targets[batch.places] = batch.targets
+    targets[batch.positions] = batch.targets
     words = F.cross_entropy(said.tokens.flatten(0, 1), targets, ignore_index=-100)
     pairs = F.cross_entropy(said.next, batch.next)
     assert_close(lesson.loss(reader, batch) / batch.tokens, words + pairs)
@@ -71,7 +71,7 @@ def test_the_loss_is_that_of_the_hidden_words_and_of_the_pairs():
 def test_a_model_without_a_next_head_learns_hidden_words_alone():
     lesson, reader = task(next_sentence=False), model(next_sentence=False)
     batch = first_batch(lesson)
-    wanted = F.cross_entropy(reader(batch.ids).flatten(0, 1)[batch.places], batch.targets, reduction="sum")
+    wanted = F.cross_entropy(reader(batch.ids).flatten(0, 1)[batch.positions], batch.targets, reduction="sum")
     assert_close(lesson.loss(reader, batch), wanted)
     assert metrics(reader, lesson, 1.0, [batch]).keys() == {"masked_accuracy", "masked_perplexity"}
 
@@ -95,7 +95,7 @@ def test_measures_count_what_is_right():
     with torch.no_grad():
         for batch in batches:
             said = reader(batch.ids, batch.segment_ids)
-            words = said.tokens.flatten(0, 1)[batch.places]
+            words = said.tokens.flatten(0, 1)[batch.positions]
             right += (words.argmax(-1) == batch.targets).sum().item()
             surprise += F.cross_entropy(words, batch.targets, reduction="sum").item()
             judged += (said.next.argmax(-1) == batch.next).sum().item()

@@ -168,10 +168,10 @@ def test_pairs_may_be_as_long_as_those_of_the_run(here, trained, tmp_path, tiny)
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"{'a ' * 300}{number}\tuna casa {number}\n" for number in range(40)))
     settings = [*tiny, "training.steps=1", "data.validation=2", "training.max_tokens=2048"]
-    done = here("train", "translator", pairs, "-o", tmp_path / "long", *settings, "data.longest=400")
+    done = here("train", "translator", pairs, "-o", tmp_path / "long", *settings, "data.max_length=400")
     assert done.returncode == 0, done.stderr
     assert json.loads(here("evaluate", tmp_path / "long", pairs, "--json").stdout)["pairs"] == 40
-    assert "no sentence pair" in here("evaluate", tmp_path / "long", pairs, "data.longest=300").stderr
+    assert "no sentence pair" in here("evaluate", tmp_path / "long", pairs, "data.max_length=300").stderr
     assert "no sentence pair" in here("evaluate", trained, pairs).stderr
 
 

@@ -22,7 +22,7 @@ from regard.models.vilbert import (
     ViLBERTForRetrievalConfig,
 )
 from regard.tasks.loading import RUNNERS
-from regard.tasks.vision_language.pairs import HIDDEN, NEAR, TRUE, ImageTextData, PairingConfig, PicturesWithTexts
+from regard.tasks.vision_language.dataset import MASKED, NEAR, TRUE, ImagesWithTexts, ImageTextData, PairingConfig
 from regard.tasks.vision_language.pretraining import ImageText, Matching
 from regard.training.validation import metrics, validation_loss
 
@@ -30,7 +30,7 @@ SIZE = 40
 TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.zeros(SIZE, bool))
 
 
-def pictures(count: int, classes: bool) -> PicturesWithTexts:
+def pictures(count: int, classes: bool) -> ImagesWithTexts:
     """Picture p shows a thing of kind p % 6 and says so."""
 
     def one(p: int) -> PictureRegions:
@@ -40,7 +40,7 @@ def pictures(count: int, classes: bool) -> PicturesWithTexts:
         )
 
     texts = [[[10 + p % 6, 20], [20, 20, 10 + p % 6]] for p in range(count)]
-    return PicturesWithTexts(Regions(map(one, range(count))), texts, [[[10 + (p + 1) % 6, 20]] for p in range(count)])
+    return ImagesWithTexts(Regions(map(one, range(count))), texts, [[[10 + (p + 1) % 6, 20]] for p in range(count)])
 
 
 def task(classes: bool = True, **config) -> ImageText:
@@ -73,13 +73,13 @@ def first_batch(lesson: ImageText):
 
 @pytest.mark.parametrize("classes", [True, False])
 def test_the_loss_is_that_of_words_regions_and_pairs_alike(classes):
-    lesson, reader = task(classes, regions=0.5), model(classes)
+    lesson, reader = task(classes, region_share=0.5), model(classes)
     batch = first_batch(lesson)
     said = reader(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
-    words = F.cross_entropy(said.tokens.flatten(0, 1)[batch.places], batch.targets)
-    found = said.regions.flatten(0, 1)[batch.region_places]
+    words = F.cross_entropy(said.tokens.flatten(0, 1)[batch.positions], batch.targets)
+    found = said.regions.flatten(0, 1)[batch.region_positions]
     regions = (F.cross_entropy if classes else F.mse_loss)(found, batch.region_targets)
-    judged = batch.kinds != HIDDEN
+    judged = batch.kinds != MASKED
     wanted, fits = (batch.kinds[judged] == TRUE).float(), said.fits[judged]
     pairs = -(wanted * F.logsigmoid(fits) + (1 - wanted) * F.logsigmoid(-fits)).mean()
     assert len(batch.targets)
@@ -88,9 +88,9 @@ def test_the_loss_is_that_of_words_regions_and_pairs_alike(classes):
 
 
 def test_where_no_region_is_hidden_the_others_are_learned():
-    lesson, reader = task(regions=0.0), model()
+    lesson, reader = task(region_share=0.0), model()
     batch = first_batch(lesson)
-    assert not len(batch.region_places)
+    assert not len(batch.region_positions)
     loss = lesson.loss(reader, batch)
     assert loss.isfinite()
     loss.backward()
@@ -100,7 +100,7 @@ def test_where_no_region_is_hidden_the_others_are_learned():
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_where_no_pair_is_judged_or_all_are_the_loss_is_that_of_the_rest(share):
-    lesson, reader = task(judged=share), model()
+    lesson, reader = task(matching_share=share), model()
     batch = first_batch(lesson)
     loss = lesson.loss(reader, batch)
     assert loss.isfinite()
@@ -110,18 +110,18 @@ def test_where_no_pair_is_judged_or_all_are_the_loss_is_that_of_the_rest(share):
 
 
 def test_the_measures_are_shares_of_what_was_asked():
-    lesson, reader = task(regions=0.5, kept=0.5), model()
+    lesson, reader = task(region_share=0.5, visible_region_share=0.5), model()
     batches = list(lesson.validation_batches(max_tokens=300))
     right = {"masked_accuracy": [], "region_accuracy": [], "seen_accuracy": [], "fit_accuracy": [], "near_accuracy": []}
     for batch in batches:
         said = reader(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
-        right["masked_accuracy"] += (said.tokens.flatten(0, 1)[batch.places].argmax(-1) == batch.targets).tolist()
-        found = said.regions.flatten(0, 1)[batch.region_places].argmax(-1)
-        blank = (batch.regions.flatten(0, 1)[batch.region_places] == 0).all(-1)
+        right["masked_accuracy"] += (said.tokens.flatten(0, 1)[batch.positions].argmax(-1) == batch.targets).tolist()
+        found = said.regions.flatten(0, 1)[batch.region_positions].argmax(-1)
+        blank = (batch.regions.flatten(0, 1)[batch.region_positions] == 0).all(-1)
         right["region_accuracy"] += (found == batch.region_targets)[blank].tolist()
         right["seen_accuracy"] += (found == batch.region_targets)[~blank].tolist()
         pairs = ((said.fits > 0) == (batch.kinds == TRUE)).tolist()
-        right["fit_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind != HIDDEN]
+        right["fit_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind != MASKED]
         right["near_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind == NEAR]
     wanted = {name: np.mean(some) for name, some in right.items()}
     assert metrics(reader, lesson, 1.0, batches) == pytest.approx(wanted)
@@ -129,7 +129,7 @@ def test_the_measures_are_shares_of_what_was_asked():
 
 
 def test_without_kinds_it_is_measured_how_far_the_features_are_off():
-    lesson, reader = task(classes=False, regions=0.5), model(classes=False)
+    lesson, reader = task(classes=False, region_share=0.5), model(classes=False)
     found = metrics(reader, lesson, 1.0, lesson.validation_batches(max_tokens=300))
     assert "region_accuracy" not in found
     assert found["region_error"] > 0
@@ -137,7 +137,7 @@ def test_without_kinds_it_is_measured_how_far_the_features_are_off():
 
 def test_pairs_alone_are_learned_by_a_model_that_only_matches():
     """The same loss and shares as the whole lesson has where every pair is judged; no head for words is needed."""
-    whole, reader = task(judged=1.0), model()
+    whole, reader = task(matching_share=1.0), model()
     pairs = Matching(whole.data)
     facts = {name: getattr(reader.config, name) for name in ViLBERTConfig.model_fields}
     matcher = ViLBERTForRetrieval(ViLBERTForRetrievalConfig(**facts))

@@ -12,15 +12,15 @@ from regard.data.batches import Position
 from regard.data.regions import PictureRegions, Regions, geometry
 from regard.data.rows import RowData
 from regard.tasks.loading import RUNNERS
+from regard.tasks.vision_language.dataset import ImageRows
 from regard.tasks.vision_language.questions import PictureQuestions, Pointing, accuracies
-from regard.tasks.vision_language.rows import PictureRows
 from regard.training.validation import metrics
 from tests.contracts.examples import VISION_LANGUAGE
 
 ROWS = 40
 
 
-def rows() -> PictureRows:
+def rows() -> ImageRows:
     """Row i has i % 5 + 2 words and asks of picture i % 7, which has i % 7 % 3 + 2 regions."""
     rng = np.random.default_rng(0)
 
@@ -28,11 +28,11 @@ def rows() -> PictureRows:
         return PictureRegions(rng.random((count, 10)).astype(np.float32), geometry(0.1 + rng.random((count, 4))))
 
     encoded = [SimpleNamespace(ids=[1, *[5 + i % 30] * (i % 5), 2], segment_ids=[0] * (i % 5 + 2)) for i in range(ROWS)]
-    return PictureRows(
+    return ImageRows(
         encoded,
         np.arange(ROWS) % 2,
         0,
-        pictures=[i % 7 for i in range(ROWS)],
+        images=[i % 7 for i in range(ROWS)],
         regions=Regions(picture(p % 3 + 2) for p in range(7)),
         kinds=[("color", "count", "place")[i % 3] for i in range(ROWS)],
     )

@@ -15,6 +15,7 @@ from regard.data.readers.pairs import CONTROL, BadLine, BadLines, is_validation,
 from regard.errors import DataError
 
 WANTED = "wanted .jsonl, .json (COCO), .tsv, .csv or .txt (each may be .gz or .zst)"
+WANTED_PATHS = "wanted the folder of the pictures and the file of their captions, such as photos/ captions.jsonl"
 ENDINGS = (".png", ".jpg", ".jpeg")
 NAMES = ("image", "file_name", "picture", "image_name", "filename")  # what a file calls the picture of a row
 TEXTS = ("caption", "captions", "comment", "text")  # and its caption or captions
@@ -39,6 +40,14 @@ class BadPicture(BadLine):
 
     def __str__(self) -> str:
         return f"{self.file}: {self.reason}: {self.detail}"
+
+
+def folder_and_file(paths: Sequence[Path]) -> tuple[Path, Path]:
+    """The folder of images and the file of captions, in whichever order the user gave them."""
+    folders, files = [path for path in paths if path.is_dir()], [path for path in paths if not path.is_dir()]
+    if len(folders) != 1 or len(files) != 1:
+        raise DataError(f"got {' '.join(map(str, paths)) or 'nothing'}; {WANTED_PATHS}")
+    return folders[0], files[0]
 
 
 def read_captions(folder: Path, file: Path, *, on_error: Literal["stop", "skip"], report: BadLines) -> list[Captioned]:

@@ -11,31 +11,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
-
-from regard.config import Config
 from regard.data.readers.lines import LIMIT, ending, read_lines
 from regard.errors import DataError
 
 WANTED = "wanted one .tsv or .jsonl file, or two text files that go line by line (each may be .gz or .zst)"
 LETTERS = 20  # of a very long word; bounds a sentence in a script without spaces
 CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff]")
-
-
-class DataConfig(Config):
-    """How the user's sentence pairs are read."""
-
-    on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line: stop there, or skip it")
-    longest: int = Field(
-        250,
-        ge=1,
-        description=f"words a side; a line with more, or {LETTERS} times as many characters, is bad",
-    )
-    validation: int = Field(2000, ge=1, description="pairs kept out of training, at most a tenth of all")
-    whole_words: int = Field(0, ge=0, description="tokens of the vocabulary that are the text's commonest words, uncut")
-    sentences: int = Field(150_000, ge=1, description="pairs the built-in world makes when no files are given")
-    joined: int = Field(1, ge=1, le=8, description="sentences of the built-in world in one pair, at most")
-    vectors: Path | None = Field(None, description="word vectors that the table of words begins with: glove.txt")
 
 
 @dataclass(frozen=True)

@@ -1,116 +1,126 @@
-"""Pictures with captions made ready for a captioner: drawn scenes, or the user's own, prepared in the cache."""
+"""Data of a captioner: the user's images with captions, prepared in the cache, or drawn scenes."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 from torch import Tensor
 
-from regard.data.readers.captions import Captioned
+from regard.config import Config
+from regard.data.readers.captions import BadPicture, Captioned, folder_and_file, read_captions, split_validation
 from regard.data.readers.pairs import BadLines
 from regard.data.stores.images import prepared_pictures
 from regard.errors import DataError
-from regard.files import write_file
 from regard.huggingface.hub import find
 from regard.huggingface.vit import read_sight, read_weights
 from regard.images.decoding import read_picture
 from regard.images.preparing import prepare as prepared
-from regard.models.base import SpecialIds
 from regard.models.captioner import CaptionerConfig
+from regard.models.base import SpecialIds
 from regard.synthetic.scenes.captions import captions
 from regard.synthetic.scenes.scene import Scenes
-from regard.tasks.captioning.dataset import (
-    CaptionDataConfig,
-    CaptionedPart,
-    CaptionedPictures,
-    Closing,
-    captioned_split,
-)
-from regard.tasks.captioning.scenes import CaptionedScenes
-from regard.tasks.captioning.task import Captioning
-from regard.tasks.recipe import Given, Prepared, Run
-from regard.tasks.warm_start import from_weights
+from regard.tasks.captioning.dataset import CaptionCollator, CaptionedImages, CaptionedPart, CaptionedScenes
+from regard.tasks.captioning.task import Captioning, CaptioningConfig
+from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs, load_or_make_tokenizer
+from regard.tasks.warm_start import warm_start_from
 from regard.tokenizers.bpe import BPETokenizer
 
 EXAMPLE = "picture.png"
-WITHOUT_DATA = "the built-in world of drawn scenes"
-SAMPLE = 1_000  # scenes that a tokenizer is made of: their words are few and soon all seen
+DEFAULT_DATA = "drawn scenes"
+TOKENIZER_SCENES = 1_000  # scenes a tokenizer is trained on: they have few words, and these contain all of them
 
 
-def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
+class CaptionDataConfig(Config):
+    """How the user's images and captions are read, or scenes drawn when there are none."""
+
+    on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line: stop there, or skip it")
+    max_length: int = Field(60, ge=1, description="words of a caption; longer ones are left out")
+    validation: int = Field(1000, ge=1, description="images held out for validation; of the user's at most a tenth")
+    whole_word_tokens: int = Field(
+        0, ge=0, description="tokens of the vocabulary that are the commonest words, unsplit"
+    )
+    captions_per_scene: int = Field(1, ge=1, le=9, description="true captions of a drawn scene; 1: the complete one")
+
+
+CaptioningRun = RunConfig[CaptionDataConfig, CaptionerConfig, CaptioningConfig]
+
+
+def prepare(run: CaptioningRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
     """The captioning task on the user's folder and file, or on drawn scenes when there are none."""
-    config: CaptionerConfig = run.model  # type: ignore[assignment]
-    settings: CaptionDataConfig = run.data  # type: ignore[assignment]
-    if not given.paths:
-        texts = _of_scenes(config, settings)
-        tokenizer = _tokenizer(texts, config, settings, tokenizer_file)
-        data: CaptionedScenes | CaptionedPictures = CaptionedScenes(
-            tokenizer, side=config.side, cells=config.cells, validation=settings.validation, several=settings.captions
+    config, settings = run.model, run.data
+    corpus = ImageCorpus(inputs.paths, settings) if inputs.paths else None
+    tokenizer = load_or_make_tokenizer(
+        BPETokenizer,
+        tokenizer_file,
+        lambda: BPETokenizer.train(
+            corpus.captions() if corpus else _scene_captions(config, settings),
+            config.vocab_size,
+            settings.whole_word_tokens,
+        ),
+    )
+    if corpus is None:
+        data: CaptionedScenes | CaptionedImages = CaptionedScenes(
+            tokenizer,
+            side=config.side,
+            cells=config.cells,
+            validation=settings.validation,
+            captions_per_scene=settings.captions_per_scene,
         )
         notes = [f"scenes are drawn as they are needed, {settings.validation:,} others are held out"]
     else:
-        corpus = PictureCorpus(given.paths, settings)
-        texts = (text for one in corpus.training for text in one.captions)
-        tokenizer = _tokenizer(texts, config, settings, tokenizer_file)
         data, notes = corpus.prepared(tokenizer, config)
         if tokenizer.vocab_size < config.vocab_size:
-            notes.append(
-                f"the captions have words for a vocabulary of {tokenizer.vocab_size:,}, not {config.vocab_size:,}"
-            )
+            notes.append(f"the captions give a vocabulary of {tokenizer.vocab_size:,}, not {config.vocab_size:,}")
     special_ids = SpecialIds(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
-    model = config.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids, longest=settings.longest)
-    task = Captioning(tokenizer, run.task, data)  # type: ignore[arg-type]
-    if given.start is None:
-        return Prepared(task, model, notes)
-    learned, left_out = _learned(find(given.start))
-    return Prepared(task, model, [*notes, *left_out], from_weights(learned))
+    model = config.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids, longest=settings.max_length)
+    task = Captioning(tokenizer, run.task, data)
+    if inputs.pretrained is None:
+        return PreparedTask(task, model, notes)
+    weights, left_out = _vit_weights(find(inputs.pretrained))
+    return PreparedTask(task, model, [*notes, *left_out], warm_start_from(weights))
 
 
-def _learned(folder: Path) -> tuple[dict[str, Tensor], list[str]]:
-    """The weights that a captioner sees by, and what the folder has beside them."""
+def _vit_weights(folder: Path) -> tuple[dict[str, Tensor], list[str]]:
+    """The weights of the image encoder, and notes on weights of the folder that are not used."""
     found, left_out = read_weights(folder, read_sight(folder))
     return {f"encoder.transformer.{name}": weight for name, weight in found.items()}, left_out
 
 
-def _of_scenes(config: CaptionerConfig, settings: CaptionDataConfig) -> Iterator[str]:
+def _scene_captions(config: CaptionerConfig, settings: CaptionDataConfig) -> Iterator[str]:
     scenes = Scenes(side=config.side)
-    return (" ".join(one.words) for number in range(SAMPLE) for one in captions(scenes[number], settings.captions))
+    drawn = (scenes[number] for number in range(TOKENIZER_SCENES))
+    return (" ".join(one.words) for scene in drawn for one in captions(scene, settings.captions_per_scene))
 
 
-def _tokenizer(
-    texts: Iterator[str], config: CaptionerConfig, settings: CaptionDataConfig, tokenizer_file: Path
-) -> BPETokenizer:
-    """The one that the run has kept, or a new one, kept from now on."""
-    if tokenizer_file.exists():
-        return BPETokenizer.load(tokenizer_file)
-    tokenizer = BPETokenizer.train(texts, config.vocab_size, settings.whole_words)
-    tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
-    write_file(tokenizer_file, tokenizer.to_json().encode())
-    return tokenizer
-
-
-class PictureCorpus:
-    """The user's pictures and captions; a picture is on one side of the split with all its captions."""
+class ImageCorpus:
+    """The user's images and captions; an image is on one side of the split with all its captions."""
 
     def __init__(self, paths: Sequence[Path], settings: CaptionDataConfig) -> None:
         self.settings = settings
         self.bad = BadLines()
         self.training, self.validation = captioned_split(paths, settings, self.bad)
 
-    def prepared(self, tokenizer: BPETokenizer, config: CaptionerConfig) -> tuple[CaptionedPictures, list[str]]:
-        """All pictures as pixels of the model's side; those that cannot be read are errors, or left out and named."""
+    def captions(self) -> Iterator[str]:
+        """Captions to train a tokenizer on."""
+        return (text for one in self.training for text in one.captions)
+
+    def prepared(self, tokenizer: BPETokenizer, config: CaptionerConfig) -> tuple[CaptionedImages, list[str]]:
+        """All images as pixels of the model's size; those that cannot be read are errors, or left out and named."""
         training, validation = (self._part(part, tokenizer, config.side) for part in (self.training, self.validation))
-        closing = Closing(tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
+        collator = CaptionCollator(tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
         notes = [
             *self.bad.summary(),
-            f"{len(training.pictures):,} pictures with {len(training):,} captions to train on, "
-            f"{len(validation.pictures):,} held out",
+            f"{len(training.images):,} pictures with {len(training):,} captions to train on, "
+            f"{len(validation.images):,} held out",
         ]
-        return CaptionedPictures(training, validation, closing, config.cells), notes
+        return CaptionedImages(training, validation, collator, config.cells), notes
 
     def _part(self, part: Sequence[Captioned], tokenizer: BPETokenizer, side: int) -> CaptionedPart:
         before = self.bad.count
-        pictures = prepared_pictures(
+        images = prepared_pictures(
             [one.picture for one in part],
             lambda path: pixels_of(path, side),
             side=side,
@@ -118,13 +128,37 @@ class PictureCorpus:
             report=self.bad,
         )
         if self.settings.on_error == "stop" and self.bad.count > before:
-            place, reason = next(iter(pictures.bad.items()))
-            raise DataError(f"{part[place].picture}: {reason}; mend it, or data.on_error=skip to leave such ones out")
-        kept = [part[place].captions for place in pictures.places.tolist()]
+            index, reason = next(iter(images.bad.items()))
+            raise DataError(f"{part[index].picture}: {reason}; mend it, or data.on_error=skip to leave such ones out")
+        kept = [part[index].captions for index in images.places.tolist()]
         ids = iter(tokenizer.encode_batch([text for several in kept for text in several]))
-        return CaptionedPart(pictures, kept, [[next(ids) for _ in several] for several in kept])
+        return CaptionedPart(images, kept, [[next(ids) for _ in several] for several in kept])
+
+
+def captioned_split(
+    paths: Sequence[Path], settings: CaptionDataConfig, report: BadLines
+) -> tuple[list[Captioned], list[Captioned]]:
+    """The images to train on and the held-out ones; captions that are too long are counted in `report`."""
+    folder, file = folder_and_file(paths)
+    found = read_captions(folder, file, on_error=settings.on_error, report=report)
+    return split_validation(_short_enough(found, settings.max_length, report), settings.validation)
+
+
+def _short_enough(found: Sequence[Captioned], max_length: int, report: BadLines) -> list[Captioned]:
+    kept = []
+    for one in found:
+        short = tuple(text for text in one.captions if len(text.split()) <= max_length)
+        for _ in range(len(one.captions) - len(short)):
+            report.add(
+                BadPicture(one.picture, 0, "long caption", f"more than {max_length} words; raise data.max_length")
+            )
+        if short:
+            kept.append(replace(one, captions=short))
+    if not kept:
+        raise DataError(f"no caption has {max_length} words or less; raise data.max_length")
+    return kept
 
 
 def pixels_of(path: Path, side: int) -> np.ndarray:
-    """A picture as a model of this side sees it: the largest square in its middle."""
+    """An image as a model of this size reads it: the largest square in its middle."""
     return prepared(read_picture(path), side)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.data.readers.captions import BadPicture, Captioned, read_captions
+from regard.data.readers.captions import BadPicture, Captioned, folder_and_file, read_captions
 from regard.data.readers.pairs import BadLines
 from regard.errors import DataError, PictureError
 from regard.generation import Strategy
@@ -25,9 +25,9 @@ from regard.metrics.captions import bleu4, cider_d
 from regard.metrics.looking import Mass, cells_of
 from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scene, Scenes
-from regard.tasks.captioning.dataset import CaptionDataConfig, Closing, captioned_split, folder_and_file
+from regard.tasks.captioning.data import CaptionDataConfig, captioned_split
+from regard.tasks.captioning.dataset import VALIDATION_SEED, CaptionCollator
 from regard.tasks.captioning.pipeline import BATCH, Captioner
-from regard.tasks.captioning.scenes import WORLD
 from regard.tasks.captioning.task import score_captions
 from regard.tasks.run_settings import held_out_of
 
@@ -82,7 +82,7 @@ def _read(captioner: Captioner, captioned: Sequence[Captioned], bad: BadLines) -
 
 
 def _drawn(side: int, count: int) -> Iterator[Item]:
-    scenes = Scenes(WORLD, "validation", side)
+    scenes = Scenes(VALIDATION_SEED, "validation", side)
     for number in range(count):
         scene = scenes[number]
         yield Item(scene.pixels(), [" ".join(caption(scene).words)], scene)
@@ -119,8 +119,8 @@ def _true(captioner: Captioner, items: Sequence[Item], mass: Mass) -> tuple[floa
     """The summed surprise at each picture's first caption and its tokens; `mass` gets where the model looked."""
     names = captioner.tokenizer
     ids = names.encode_batch([item.references[0] for item in items])
-    closing = Closing(names.bos_id, names.eos_id, names.pad_id)
-    batch = closing.batch(np.stack([item.pixels for item in items]), ids, [item.references for item in items])
+    collator = CaptionCollator(names.bos_id, names.eos_id, names.pad_id)
+    batch = collator.batch(np.stack([item.pixels for item in items]), ids, [item.references for item in items])
     surprise = captioner.task.loss(captioner.model, batch).item()
     if items[0].scene is not None:
         looks = looks_of(captioner.model, captioner.task.read(batch.pixels.numpy()), batch.target_in)

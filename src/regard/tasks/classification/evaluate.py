@@ -15,7 +15,7 @@ from regard.data.readers.pairs import BadLines
 from regard.errors import DataError
 from regard.metrics.classification import confusion
 from regard.metrics.tagging import tag_scores
-from regard.tasks.classification.corpus import (
+from regard.tasks.classification.data import (
     GlueDataConfig,
     LabeledDataConfig,
     check_labels,
@@ -28,7 +28,7 @@ from regard.tasks.classification.corpus import (
 from regard.tasks.classification.pipeline import Classifier
 from regard.tasks.classification.task import score_logits
 from regard.tasks.run_settings import Reading, RunSettings, held_out_of, settings_of, told
-from regard.tasks.tagging.corpus import TaggedDataConfig, check_tags, read_tagged_corpus
+from regard.tasks.tagging.data import TaggedDataConfig, check_tags, read_tagged_corpus
 from regard.tasks.tagging.pipeline import Tagger
 
 WORST = 5  # errors shown
@@ -47,8 +47,8 @@ class GlueReading(Reading):
 class TaggedReading(Reading):
     """How tagged sentences to be scored are read."""
 
-    word: int | None = Field(None, ge=1, description="column of the word; none: the first (.conllu: the second)")
-    column: int | None = Field(None, ge=1, description="column of the label; none: the last (.conllu: the fourth)")
+    word_column: int | None = Field(None, ge=1, description="of the word; none: the first (.conllu: the second)")
+    label_column: int | None = Field(None, ge=1, description="of the label; none: the last (.conllu: the fourth)")
 
 
 def score_labels(
@@ -229,5 +229,7 @@ def _tagged(folder: Path, paths: Sequence[Path], bad: BadLines, assignments: Seq
         own = TaggedDataConfig.model_validate(run.settings["data"])
     if not paths:
         return read_tagged_corpus(held_out_of(folder).data, own).validation
-    reading = told(TaggedReading(word=own.word, column=own.column), assignments)
-    return list(read_tagged(paths, on_error=reading.on_error, report=bad, word=reading.word, column=reading.column))
+    reading = told(TaggedReading(word_column=own.word_column, label_column=own.label_column), assignments)
+    return list(
+        read_tagged(paths, on_error=reading.on_error, report=bad, word=reading.word_column, column=reading.label_column)
+    )

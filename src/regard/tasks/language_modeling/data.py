@@ -1,7 +1,7 @@
-"""Text made ready for a language model: read, split, tokenized into the cache."""
+"""Data of a language model: text, read, split, and tokenized into the cache."""
 
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from regard.data.readers.python_docs import PythonDocs
 from regard.data.stores.cache import cached, content_key
@@ -10,63 +10,71 @@ from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.errors import ConfigError
 from regard.huggingface.hub import find
 from regard.huggingface.language import symbols_of
-from regard.tasks.kept_tokenizer import kept_or_made
+from regard.models.base import CausalLMConfig
 from regard.tasks.language_modeling.dataset import LanguageText
 from regard.tasks.language_modeling.pipeline import TextGenerator
-from regard.tasks.language_modeling.task import LanguageModeling
-from regard.tasks.recipe import Given, Prepared, Run
-from regard.tasks.warm_start import from_weights, starting
+from regard.tasks.language_modeling.task import LanguageModeling, LanguageModelingConfig
+from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs, load_or_make_tokenizer
+from regard.tasks.warm_start import warm_start_embeddings, warm_start_from
 from regard.tokenizers.text import TextTokenizer
 
 EXAMPLE = "Once upon a time"
-WITHOUT_DATA = "the Python documentation on this machine"
+DEFAULT_DATA = "the Python documentation on this machine"
+
+LanguageModelingRun = RunConfig[TextDataConfig, CausalLMConfig, LanguageModelingConfig]
 
 
-def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
-    """The language task on the user's files, or on the Python documentation of this machine when there are none."""
-    settings: TextDataConfig = run.data  # type: ignore[assignment]
-    config: Any = run.model
-    corpus = TextCorpus(given.paths, settings) if given.paths else PythonDocs(settings)
-    tokenizer = kept_or_made(
+def prepare(run: LanguageModelingRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
+    """Language modeling on the user's files, or on the Python documentation of this machine when there are none."""
+    settings = run.data
+    corpus = TextCorpus(inputs.paths, settings) if inputs.paths else PythonDocs(settings)
+    tokenizer = load_or_make_tokenizer(
         TextTokenizer,
         tokenizer_file,
-        lambda: given.model.tokenizer if given.start else make_tokenizer(settings, corpus, config.vocab_size),
+        lambda: (
+            inputs.pipeline.tokenizer if inputs.pretrained else make_tokenizer(settings, corpus, run.model.vocab_size)
+        ),
     )
     data = LanguageText(
         training=_tokenized(corpus, "training", tokenizer),
         validation=_tokenized(corpus, "validation", tokenizer),
-        context=config.context,
-        apart=settings.apart,
-        evaluated=settings.evaluated,
-        begun=tokenizer.prepended_bos_id is not None,
+        context=run.model.context,
+        separate_documents=settings.separate_documents,
+        validation_tokens=settings.validation_tokens,
+        has_bos=tokenizer.prepended_bos_id is not None,
     )
     notes = [
         *corpus.notes,
         f"{len(data.training):,} tokens of {data.training.documents:,} documents to train on, "
         f"{len(data.validation):,} held out; a vocabulary of {tokenizer.vocab_size:,}",
     ]
-    if settings.evaluated < len(data.validation):
+    if settings.validation_tokens < len(data.validation):
         notes.append(
-            f"training evaluates on the first {settings.evaluated:,} of the {len(data.validation):,} held-out "
-            "tokens (data.evaluated); `regard evaluate` looks at all"
+            f"training evaluates on the first {settings.validation_tokens:,} of the {len(data.validation):,} held-out "
+            "tokens (data.validation_tokens); `regard evaluate` uses all"
         )
-    if given.start:
-        if settings.vectors is not None:
-            raise ConfigError(f"data.vectors={settings.vectors} and --from {given.start} are two beginnings; give one")
-        return Prepared(LanguageModeling(data), config, notes, from_weights(given.model.model.state_dict()))
-    fitted = config.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))
-    return Prepared(LanguageModeling(data), fitted, notes, starting(settings.vectors, tokenizer))
+    if inputs.pretrained:
+        if settings.word_vectors is not None:
+            raise ConfigError(
+                f"data.word_vectors={settings.word_vectors} and --from {inputs.pretrained} both initialize the "
+                "embeddings; give one"
+            )
+        weights = inputs.pipeline.model.state_dict()
+        return PreparedTask(LanguageModeling(data), run.model, notes, warm_start_from(weights))
+    config = run.model.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))
+    return PreparedTask(LanguageModeling(data), config, notes, warm_start_embeddings(settings.word_vectors, tokenizer))
 
 
-def begun(given: Given) -> Any:
-    """The config of the language model to begin from."""
-    if not isinstance(given.model, TextGenerator):
-        raise ConfigError(f"--from {given.start} is a {given.model.kind}, wanted a language model")
-    return given.model.model.config
+def pretrained_config(inputs: TrainingInputs) -> CausalLMConfig:
+    """The config of the pretrained language model."""
+    if not isinstance(inputs.pipeline, TextGenerator):
+        raise ConfigError(f"--from {inputs.pretrained} is a {inputs.pipeline.kind}, wanted a language model")
+    config: CausalLMConfig = inputs.pipeline.model.config
+    return config
 
 
 def make_tokenizer(settings: TextDataConfig, corpus: TextCorpus, size: int) -> TextTokenizer:
-    """What `data.tokenizer` asks for: a kind that is made of the text, or one that is there already."""
+    """The tokenizer that `data.tokenizer` names: trained on the text, or ready-made."""
     name = settings.tokenizer
     if name == "characters":
         return TextTokenizer.characters(piece.text for piece in corpus.pieces())
@@ -78,13 +86,14 @@ def make_tokenizer(settings: TextDataConfig, corpus: TextCorpus, size: int) -> T
     return TextTokenizer.from_folder(path) if path.is_dir() else TextTokenizer.load(path)
 
 
-def _tokenized(corpus: TextCorpus, part: str, tokenizer: TextTokenizer) -> TokenStream:
+def _tokenized(corpus: TextCorpus, part: Literal["training", "validation"], tokenizer: TextTokenizer) -> TokenStream:
+    """The ids of a part of the corpus, from the cache or into it."""
     special_ids = {"begin": tokenizer.bos_id, "ends": tokenizer.eos_ids}
     key = content_key(corpus.files, tokenizer.to_json().encode(), {"part": part, **special_ids, **corpus.settings})
-    pieces = getattr(corpus, part)
+    pieces = corpus.training if part == "training" else corpus.validation
 
     def build(folder: Path) -> TokenStream:
-        begin, end = tokenizer.prepended_bos_id, tokenizer.eos_id
-        return TokenStream.build(pieces(), tokenizer.encode_batch, end, folder, size=tokenizer.vocab_size, bos_id=begin)
+        bos_id, eos_id = tokenizer.prepended_bos_id, tokenizer.eos_id
+        return TokenStream.build(pieces(), tokenizer.encode_batch, eos_id, folder, size=tokenizer.vocab_size, bos_id=bos_id)
 
     return cached(key, build, TokenStream.open)

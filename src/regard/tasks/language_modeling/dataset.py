@@ -1,6 +1,6 @@
-"""Windows of a long text as batches: at random places to train on, one after another to be measured on.
+"""Batches of a language model: windows of a long text, at random positions for training, consecutive for evaluation.
 
-The places of a training batch are a function of (seed, step) and nothing else: a run can stop anywhere and go on.
+The positions of a training batch are a function of (seed, step) alone: a run can stop anywhere and be resumed.
 """
 
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ class TextBatch:
     """Windows of text as tensors. B rows, T positions."""
 
     ids: Tensor  # (B, T) what the model reads
-    targets: Tensor  # (B, T) the token behind each of them; -100: not asked for
-    segment_ids: Tensor | None  # (B, T) 0 padding, k the k-th document of the window; None: one text
-    tokens: int  # targets that are asked for
+    targets: Tensor  # (B, T) the token after each of them; -100: no target
+    document_ids: Tensor | None  # (B, T) 0 padding, k the k-th document of the window; None: one text
+    tokens: int  # number of targets
 
     def to(self, device: torch.device | str) -> "TextBatch":
         """The same batch with all its tensors on the device."""
@@ -37,19 +37,19 @@ class TextBatch:
 
 @dataclass(frozen=True)
 class LanguageText:
-    """Text to train on and text kept out, read in windows of `context` tokens.
+    """Text to train on and held-out text, read in windows of `context` tokens.
 
-    `apart`: the documents of a window are numbered, so that attention can stay inside each; the first token of a
-    document, which nothing before it tells of, is no target. `evaluated`: held-out tokens that are looked at, the first
-    ones; None: all. `begun`: each document begins with a symbol, which is no target either.
+    `separate_documents`: batches have document ids, so that attention stays inside each document; the first token of a
+    document is no target, since nothing comes before it. `validation_tokens`: how many held-out tokens are used, from
+    the first; None: all. `has_bos`: each document begins with a special id, which is no target either.
     """
 
     training: TokenStream
     validation: TokenStream
     context: int
-    apart: bool = False
-    evaluated: int | None = None
-    begun: bool = False
+    separate_documents: bool = False
+    validation_tokens: int | None = None
+    has_bos: bool = False
 
     def __post_init__(self) -> None:
         if (tokens := len(self.training)) <= self.context:
@@ -59,48 +59,47 @@ class LanguageText:
             )
         if (tokens := len(self.validation)) < 2:
             raise DataError(
-                f"the text kept out of training has {tokens} tokens, wanted 2 at least; "
-                "give more text, or a larger data.validation"
+                f"the held-out text has {tokens} tokens, wanted 2 at least; give more text, or a larger data.validation"
             )
 
     def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, TextBatch]]:
-        """Random windows without end, `max_tokens` positions a batch; each with the position of the next one."""
+        """Endless batches of random windows, `max_tokens` positions each; each with the position of the next batch."""
         rows = max(1, max_tokens // self.context)
         step = start.index
         while True:
-            places = num_samples(rows, seed, step, STREAM) % np.uint64(len(self.training) - self.context)
+            starts = num_samples(rows, seed, step, STREAM) % np.uint64(len(self.training) - self.context)
             step += 1
-            yield Position(start.epoch, step), self._batch(self.training, places.astype(np.int64), len(self.training))
+            yield Position(start.epoch, step), self._batch(self.training, starts.astype(np.int64), len(self.training))
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[TextBatch]:
-        """The text kept out that is looked at, once and in order: each token but the first is a target in one window.
+        """The held-out text, once and in order: each token but the first is a target in one window.
 
-        Of `most` only the first so many windows. The last may be shorter: it is padded.
+        `most`: the first windows only. The last window may be shorter: it is padded.
         """
         rows = max(1, max_tokens // self.context)
-        stop = len(self.validation) if self.evaluated is None else min(self.evaluated, len(self.validation))
-        places = np.arange(0, stop - 1, self.context)[:most]
-        for first in range(0, len(places), rows):
-            yield self._batch(self.validation, places[first : first + rows], stop)
+        stop = min(self.validation_tokens or len(self.validation), len(self.validation))
+        starts = np.arange(0, stop - 1, self.context)[:most]
+        for first in range(0, len(starts), rows):
+            yield self._batch(self.validation, starts[first : first + rows], stop)
 
     def _batch(self, text: TokenStream, starts: np.ndarray, stop: int) -> TextBatch:
-        """Windows that begin there; what comes from `stop` on is no part of the text."""
-        places = starts[:, None] + np.arange(self.context + 1)  # (B, T + 1)
-        window = np.zeros(places.shape, np.int64)
+        """Windows that begin at these positions of the text, which ends at `stop`."""
+        positions = starts[:, None] + np.arange(self.context + 1)  # (B, T + 1)
+        window = np.zeros(positions.shape, np.int64)
         for row, start in enumerate(starts.tolist()):
             found = text.tokens(start, min(start + self.context + 1, stop))
             window[row, : len(found)] = found
-        asked = real = places[:, 1:] < stop  # (B, T) a token that has a next one
-        segment_ids = None
-        if self.apart or self.begun:
-            documents = text.document_of(places)
+        is_target = real = positions[:, 1:] < stop  # (B, T) a token that has a next one
+        document_ids = None
+        if self.separate_documents or self.has_bos:
+            documents = text.document_of(positions)
             begins = documents[:, 1:] != documents[:, :-1]  # (B, T) the next token is the first of another document
-            asked = real & ~begins
-        if self.apart:
-            segment_ids = torch.from_numpy((1 + np.cumsum(begins, axis=1) - begins) * real)
+            is_target = real & ~begins
+        if self.separate_documents:
+            document_ids = torch.from_numpy((1 + np.cumsum(begins, axis=1) - begins) * real)
         return TextBatch(
             ids=torch.from_numpy(window[:, :-1] * real),
-            targets=torch.from_numpy(np.where(asked, window[:, 1:], IGNORED)),
-            segment_ids=segment_ids,
-            tokens=int(asked.sum()),
+            targets=torch.from_numpy(np.where(is_target, window[:, 1:], IGNORED)),
+            document_ids=document_ids,
+            tokens=int(is_target.sum()),
         )

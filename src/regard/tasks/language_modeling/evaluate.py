@@ -56,7 +56,7 @@ def score_text(
         pieces = read_documents(paths, field=reading.field, on_error=reading.on_error, report=bad)
     else:
         pieces = (TextCorpus(run.data, config) if run.data else PythonDocs(config)).validation()
-    scores = score_pieces(writer, pieces, most=most, apart=config.apart)
+    scores = score_pieces(writer, pieces, most=most, apart=config.separate_documents)
     return scores | ({"bad_lines": bad.summary()} if bad.count else {})
 
 

@@ -41,7 +41,7 @@ class LanguageModeling:
 
     def loss(self, model: Any, batch: TextBatch) -> Tensor:
         """Summed cross-entropy of the batch's targets."""
-        hidden = model.read(batch.ids, batch.segment_ids)
+        hidden = model.read(batch.ids, batch.document_ids)
         return linear_cross_entropy(hidden.flatten(0, 1), model.table, batch.targets.flatten())
 
     def metrics(self, model: Any, loss: float, batches: Iterable[TextBatch], generate: Any) -> dict[str, float]:

@@ -1,7 +1,7 @@
-"""Batches of masked text: which rows an epoch has, like lengths together, each with its own mask.
+"""Batches of masked text: the rows of an epoch, bucketed by length, each with its own mask.
 
-All of it is a function of (seed, epoch, index): a run can stop anywhere and go on. What is kept out is always asked
-in the same way.
+Everything is a function of (seed, epoch, index): a run can stop anywhere and be resumed. Held-out rows always have the
+same masks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,20 +22,20 @@ from regard.data.stores.documents import WHAT, TokenizedDocuments
 from regard.errors import ConfigError, DataError
 from regard.tasks.masked_lm.sentence_pairs import pair_rows, parts, row_lengths, text_rows
 
-# Streams of random numbers: 0 and 1 order batches, 2 places windows.
-ORDER, ROWS, MASKS, HELDOUT_ROWS, HELDOUT_MASKS = 3, 4, 5, 6, 7
-SHORTEST = 8  # positions of a row: the symbols, and something between them
+# Streams of random numbers: 0 and 1 order batches, 2 positions windows.
+ORDER, ROWS, MASKS, VALIDATION_ROWS, VALIDATION_MASKS = 3, 4, 5, 6, 7
+MIN_CONTEXT = 8  # positions of a row: the special ids, and some tokens
 
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """Rows of masked text as tensors. B rows, T positions, M pieces that are asked for."""
+    """Rows of masked text as tensors. B rows, T positions, M tokens to predict."""
 
     ids: Tensor  # (B, T) what the model reads
     segment_ids: Tensor  # (B, T) 0 the first segment, and padding; 1 the second
-    places: Tensor  # (M,) where the pieces that are asked for stand: row · T + position
-    targets: Tensor  # (M,) what they are
-    next: Tensor | None  # (B,) 0 the second segment truly follows, 1 it is from elsewhere: as Hugging Face numbers them
+    positions: Tensor  # (M,) of the tokens to predict: row · T + position
+    targets: Tensor  # (M,) their ids
+    next: Tensor | None  # (B,) 0 the second segment follows the first, 1 it does not, as in Hugging Face's models
     tokens: int  # M
 
     def to(self, device: torch.device | str) -> "MaskedBatch":
@@ -46,8 +46,8 @@ class MaskedBatch:
         return replace(self, **moved)
 
 
-class Pieces(Protocol):
-    """What is asked of a tokenizer here."""
+class SentenceTokenizer(Protocol):
+    """What is needed of a tokenizer."""
 
     vocab_size: int
 
@@ -57,10 +57,10 @@ class Pieces(Protocol):
 
 
 class Corpus(Protocol):
-    """Documents to train on and documents kept out, and what they depend on."""
+    """Documents to train on and held-out ones, and what they depend on."""
 
     @property
-    def files(self) -> Sequence[Path]: ...
+    def to_files(self) -> Sequence[Path]: ...
 
     @property
     def settings(self) -> dict[str, Any]: ...
@@ -70,7 +70,9 @@ class Corpus(Protocol):
     def validation(self) -> Iterator[Piece]: ...
 
 
-def tokenized(corpus: Corpus, part: Literal["training", "validation"], tokenizer: Pieces) -> TokenizedDocuments:
+def tokenized(
+    corpus: Corpus, part: Literal["training", "validation"], tokenizer: SentenceTokenizer
+) -> TokenizedDocuments:
     """The sentences of a part of the corpus, from the cache or into it."""
     settings = {"what": WHAT, "part": part, **corpus.settings}
     key = content_key(corpus.files, tokenizer.to_json().encode(), settings)
@@ -84,10 +86,10 @@ def tokenized(corpus: Corpus, part: Literal["training", "validation"], tokenizer
 
 @dataclass(frozen=True)
 class MaskedText:
-    """Documents to train on and documents kept out, read in rows of at most `context` positions.
+    """Documents to train on and held-out ones, read in rows of at most `context` positions.
 
-    `next_sentence`: a row is two segments, and the question is whether the second follows; else it is one.
-    `evaluated`: held-out positions that are looked at, the first ones; None: all.
+    `next_sentence`: a row has two segments, for next-sentence prediction; else one. `validation_tokens`: how many
+    held-out positions are used, from the first; None: all.
     """
 
     training: TokenizedDocuments
@@ -96,24 +98,22 @@ class MaskedText:
     table: PieceTable
     masking: MaskingConfig
     next_sentence: bool = True
-    evaluated: int | None = None
+    validation_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        if self.context < SHORTEST:
+        if self.context < MIN_CONTEXT:
             raise ConfigError(
-                f"a context of {self.context}; wanted at least {SHORTEST}, for the symbols and some words"
+                f"a context of {self.context}; wanted at least {MIN_CONTEXT}, for the special ids and some tokens"
             )
         _check(self.training, "to train on", "give more text", self.next_sentence)
-        _check(
-            self.validation, "kept out of training", "give more text or a larger data.validation", self.next_sentence
-        )
+        _check(self.validation, "held out", "give more text or a larger data.validation", self.next_sentence)
 
     def training_batches(
         self, *, max_tokens: int, seed: int, start: Position
     ) -> Iterator[tuple[Position, MaskedBatch]]:
-        """Batches without end, at most `max_tokens` positions each; each with the position behind it.
+        """Endless batches of at most `max_tokens` positions; each with the position of the next batch.
 
-        An epoch is a part of a corpus that is too large to be planned at once; all parts have their turn in each round.
+        A large corpus is planned in parts: an epoch is one part, and all parts take turns.
         """
         some = parts(self.training)
 
@@ -126,23 +126,23 @@ class MaskedText:
             yield position, self._collate(self.training, rows, [(seed, epoch, MASKS, i) for i in indices.tolist()])
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[MaskedBatch]:
-        """The held-out rows that are looked at, once, always with the same masks; of `most` only the first so many."""
+        """The held-out rows, or the first `most`, once, always with the same masks."""
         rows = self.validation_rows[:most]
         for indices in self._batches(rows, max_tokens, 0, 0):
-            yield self._collate(self.validation, rows[indices], [(0, 0, HELDOUT_MASKS, i) for i in indices.tolist()])
+            yield self._collate(self.validation, rows[indices], [(0, 0, VALIDATION_MASKS, i) for i in indices.tolist()])
 
     @cached_property
     def validation_rows(self) -> np.ndarray:
-        """All that are looked at."""
+        """The held-out rows that are used."""
         found, seen = [], 0
         for number, part in enumerate(parts(self.validation)):
-            rows = self._rows(self.validation, part, (0, number, HELDOUT_ROWS))
+            rows = self._rows(self.validation, part, (0, number, VALIDATION_ROWS))
             ends = seen + np.cumsum(row_lengths(rows, self.next_sentence))
-            if self.evaluated is not None:
-                rows = rows[: 1 + np.searchsorted(ends, self.evaluated)]
+            if self.validation_tokens is not None:
+                rows = rows[: 1 + np.searchsorted(ends, self.validation_tokens)]
             found.append(rows)
             seen = int(ends[-1]) if len(ends) else seen
-            if self.evaluated is not None and seen >= self.evaluated:
+            if self.validation_tokens is not None and seen >= self.validation_tokens:
                 break
         return np.concatenate(found)
 
@@ -151,12 +151,12 @@ class MaskedText:
         return make(documents, some, self.context, numbers)
 
     def _batches(self, rows: np.ndarray, max_tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
-        # Rows have one side here; what is counted for the other, and for the marks of both, is taken off.
+        # `bucketed` counts two sides with a special id each; a row has one side, whose special ids are counted already.
         lengths = row_lengths(rows, self.next_sentence) - 2 * MARK
         return bucketed(lengths, np.zeros_like(lengths), max_tokens=max_tokens, seed=seed, epoch=epoch)
 
     def _collate(self, documents: TokenizedDocuments, rows: np.ndarray, numbers: list[tuple[int, ...]]) -> MaskedBatch:
-        """The rows as tensors, each masked by its numbers."""
+        """The rows as tensors, each with the mask that its numbers give."""
         lengths = row_lengths(rows, self.next_sentence)
         shape = len(rows), int(lengths.max())
         ids, targets, segment_ids = (
@@ -164,40 +164,40 @@ class MaskedText:
             np.full(shape, IGNORED),
             np.zeros(shape, np.int64),
         )
-        for place, (row, length) in enumerate(zip(rows.tolist(), lengths.tolist(), strict=True)):
-            found = self._masked(documents, row, numbers[place])
-            ids[place, :length], targets[place, :length] = found.ids, found.targets
-            segment_ids[place, row[1] - row[0] + 2 : length] = 1  # behind the first segment, its begin and its end
-        places = np.flatnonzero(targets != IGNORED)
+        for index, (row, length) in enumerate(zip(rows.tolist(), lengths.tolist(), strict=True)):
+            found = self._masked(documents, row, numbers[index])
+            ids[index, :length], targets[index, :length] = found.ids, found.targets
+            segment_ids[index, row[1] - row[0] + 2 : length] = 1  # after the first segment and its special ids
+        positions = np.flatnonzero(targets != IGNORED)
         return MaskedBatch(
             ids=torch.from_numpy(ids),
             segment_ids=torch.from_numpy(segment_ids),
-            places=torch.from_numpy(places),
-            targets=torch.from_numpy(targets.ravel()[places]),
+            positions=torch.from_numpy(positions),
+            targets=torch.from_numpy(targets.ravel()[positions]),
             next=torch.from_numpy(rows[:, 4].copy()) if self.next_sentence else None,
-            tokens=len(places),
+            tokens=len(positions),
         )
 
     def _masked(self, documents: TokenizedDocuments, row: list[int], numbers: tuple[int, ...]) -> Masked:
-        start, stop, begin, end, _ = row
-        opened, closed = np.array([self.table.bos_id]), np.array([self.table.eos_id])
-        second = [documents.ids[begin:end], closed] if self.next_sentence else []
-        ids = np.concatenate([opened, documents.ids[start:stop], closed, *second]).astype(np.int64)
+        start, stop, second_start, second_stop, _ = row
+        bos, eos = np.array([self.table.bos_id]), np.array([self.table.eos_id])
+        second = [documents.ids[second_start:second_stop], eos] if self.next_sentence else []
+        ids = np.concatenate([bos, documents.ids[start:stop], eos, *second]).astype(np.int64)
         return mask_row(ids, self.table.words(ids), self.masking, self.table, numbers)
 
 
 def _check(documents: TokenizedDocuments, which: str, remedy: str, next_sentence: bool) -> None:
-    """DataError: documents that no rows can be made of."""
+    """DataError: documents that give no rows."""
     if not len(documents):
-        raise DataError(f"the text {which} has no words at all; {remedy}")
-    without = "task.next_sentence=false asks for masked words alone"
+        raise DataError(f"the text {which} is empty; {remedy}")
+    without = "task.next_sentence=false trains on masked words alone"
     if next_sentence and len(documents) < 2:
         raise DataError(
-            f"the text {which} is one document, but every other pair of segments is of two; put blank lines between "
+            f"the text {which} is one document, but half of the sentence pairs need two; put blank lines between "
             f"documents, {remedy}, or {without}"
         )
     if next_sentence and np.diff(documents.documents).max() < 2:
         raise DataError(
-            f"no document of the text {which} has two sentences, so that none follows another; write a sentence a line "
+            f"no document of the text {which} has two sentences, so there are no pairs; write a sentence a line "
             f"and a blank line between documents, {remedy}, or {without}"
         )

@@ -13,7 +13,7 @@ from regard.data.readers.pairs import BadLines
 from regard.data.stores.documents import TokenizedDocuments
 from regard.tasks.language_modeling.evaluate import TextReading
 from regard.tasks.masked_lm.coreference import resolve
-from regard.tasks.masked_lm.corpus import MaskedDataConfig, open_corpus
+from regard.tasks.masked_lm.data import MaskedDataConfig, open_corpus
 from regard.tasks.masked_lm.dataset import MaskedText, tokenized
 from regard.tasks.masked_lm.pipeline import FillMask
 from regard.tasks.masked_lm.task import MaskedLanguage, MaskedLanguageConfig

@@ -1,7 +1,7 @@
-"""Rows of text for BERT: two segments of sentences, of which the second follows the first or comes from elsewhere.
+"""Sentence pairs for BERT's next-sentence prediction: two segments, of which the second follows the first or not.
 
-As in Devlin 2019 (A.2): a row is filled with consecutive sentences of a document and divided at a random place; half
-the time the second part gives way to sentences of another document. One row in ten is short, so that a model sees
+As in Devlin 2019 (A.2): a row is filled with consecutive sentences of a document and split at a random sentence; half
+the time the second segment is replaced by sentences of another document. One row in ten is short, so that a model sees
 short texts too. Unlike there, a document's last sentence, which nothing follows, is never a first segment: exactly
 half of all pairs are true, whatever the lengths of the documents.
 """
@@ -15,31 +15,31 @@ import numpy as np
 from regard.data.batches import num_samples
 from regard.data.stores.documents import TokenizedDocuments
 
-SHORT = 0.1  # of the rows have a random length
-OTHER = 0.5  # of the pairs are no true ones
-PAIR_SYMBOLS, TEXT_SYMBOLS = 3, 2  # begin and ends
-PART = 1 << 24  # pieces whose rows are planned at a time: seconds of work, and memory for a large corpus too
+SHORT_SHARE = 0.1  # of the rows have a random length
+FALSE_SHARE = 0.5  # of the pairs have a second segment from another document
+PAIR_SPECIAL_IDS, TEXT_SPECIAL_IDS = 3, 2  # in a row: [CLS] and [SEP]
+PART_TOKENS = 1 << 24  # planned at a time, to bound time and memory for a large corpus
 
-# Where its segments begin and end in all pieces, and 1 if the second is from elsewhere, 0 if it truly follows.
+# Start and stop of both segments in the ids, and 1 if the second is from elsewhere, 0 if it follows the first.
 Row = tuple[int, int, int, int, int]
 
 
 def pair_rows(documents: TokenizedDocuments, some: Iterable[int], context: int, numbers: tuple[int, ...]) -> np.ndarray:
-    """Pairs whose first segments are of these documents, in `context` positions, as rows of numbers (R, 5)."""
-    chance = _Chance(numbers)
-    rows = [row for number in some for row in _pairs_of(documents, number, context - PAIR_SYMBOLS, chance)]
+    """Pairs whose first segments are from these documents, in `context` positions, as an array (R, 5) of rows."""
+    random = _Random(numbers)
+    rows = [row for number in some for row in _pairs_of(documents, number, context - PAIR_SPECIAL_IDS, random)]
     return np.array(rows, np.int64).reshape(-1, 5)
 
 
 def text_rows(documents: TokenizedDocuments, some: Iterable[int], context: int, numbers: tuple[int, ...]) -> np.ndarray:
-    """One segment a row: every piece of these documents once, in as many whole sentences as there is room for."""
-    chance = _Chance(numbers)
-    rows = [row for number in some for row in _texts_of(documents, number, context - TEXT_SYMBOLS, chance)]
+    """One segment a row: every token of these documents once, in as many whole sentences as fit."""
+    random = _Random(numbers)
+    rows = [row for number in some for row in _texts_of(documents, number, context - TEXT_SPECIAL_IDS, random)]
     return np.array(rows, np.int64).reshape(-1, 5)
 
 
-def parts(documents: TokenizedDocuments, size: int = PART) -> list[range]:
-    """The documents in runs of about `size` pieces."""
+def parts(documents: TokenizedDocuments, size: int = PART_TOKENS) -> list[range]:
+    """The documents in ranges of about `size` tokens."""
     begins = documents.sentences[documents.documents[:-1]]
     borders = np.searchsorted(begins, np.arange(0, len(documents.ids), size))
     borders = np.unique([*borders.tolist(), len(documents)]).tolist()
@@ -47,82 +47,82 @@ def parts(documents: TokenizedDocuments, size: int = PART) -> list[range]:
 
 
 def row_lengths(rows: np.ndarray, pairs: bool) -> np.ndarray:
-    """How many positions each row takes, symbols counted."""
-    special_ids = PAIR_SYMBOLS if pairs else TEXT_SYMBOLS
+    """How many positions each row takes, special ids included."""
+    special_ids = PAIR_SPECIAL_IDS if pairs else TEXT_SPECIAL_IDS
     lengths: np.ndarray = rows[:, 1] - rows[:, 0] + rows[:, 3] - rows[:, 2] + special_ids
     return lengths
 
 
-def _pairs_of(documents: TokenizedDocuments, number: int, room: int, chance: "_Chance") -> Iterator[Row]:
+def _pairs_of(documents: TokenizedDocuments, number: int, room: int, random: "_Random") -> Iterator[Row]:
     here, last = documents.documents[number : number + 2].tolist()
     while here + 1 < last:
-        wanted = _wanted(room, chance)
+        wanted = _wanted(room, random)
         stop = _filled(documents, here, here + 2, last, wanted)
-        middle = here + 1 + chance.below(stop - here - 1)
-        first = _pieces(documents, here, middle)
-        if chance.happens(OTHER):
-            other = _elsewhere(documents, number, wanted - (first[1] - first[0]), chance)
-            yield _cut(first, other, room, chance, 1)
-            here = middle  # what would have followed is still to come
+        middle = here + 1 + random.below(stop - here - 1)
+        first = _span(documents, here, middle)
+        if random.happens(FALSE_SHARE):
+            other = _elsewhere(documents, number, wanted - (first[1] - first[0]), random)
+            yield _truncate(first, other, room, random, 1)
+            here = middle  # what would have followed comes in a later row
         else:
-            yield _cut(first, _pieces(documents, middle, stop), room, chance, 0)
+            yield _truncate(first, _span(documents, middle, stop), room, random, 0)
             here = stop
 
 
-def _texts_of(documents: TokenizedDocuments, number: int, room: int, chance: "_Chance") -> Iterator[Row]:
+def _texts_of(documents: TokenizedDocuments, number: int, room: int, random: "_Random") -> Iterator[Row]:
     sentence, last = documents.documents[number : number + 2].tolist()
-    here, end = _pieces(documents, sentence, last)
+    here, end = _span(documents, sentence, last)
     while here < end:
-        stop = min(here + _wanted(room, chance), end)
+        stop = min(here + _wanted(room, random), end)
         sentence = bisect_right(documents.sentences, stop, sentence, min(last, sentence + room) + 1) - 1
         whole = int(documents.sentences[sentence])
-        if whole > here:  # else a sentence is longer than the row, and goes on in the next
+        if whole > here:  # else a sentence is longer than the row, and continues in the next
             stop = whole
         yield here, stop, stop, stop, 0
         here = stop
 
 
-def _elsewhere(documents: TokenizedDocuments, number: int, wanted: int, chance: "_Chance") -> tuple[int, int]:
-    """Sentences from a random place of another document, so many that they have `wanted` pieces."""
-    other = chance.below(len(documents) - 1)
+def _elsewhere(documents: TokenizedDocuments, number: int, wanted: int, random: "_Random") -> tuple[int, int]:
+    """Sentences from a random position of another document, with `wanted` tokens or more."""
+    other = random.below(len(documents) - 1)
     begin, last = documents.documents[other + (other >= number) :][:2].tolist()
-    begin += chance.below(last - begin)
-    return _pieces(documents, begin, _filled(documents, begin, begin + 1, last, wanted))
+    begin += random.below(last - begin)
+    return _span(documents, begin, _filled(documents, begin, begin + 1, last, wanted))
 
 
-def _wanted(room: int, chance: "_Chance") -> int:
-    return 2 + chance.below(room - 1) if chance.happens(SHORT) else room
+def _wanted(room: int, random: "_Random") -> int:
+    return 2 + random.below(room - 1) if random.happens(SHORT_SHARE) else room
 
 
 def _filled(documents: TokenizedDocuments, begin: int, least: int, last: int, wanted: int) -> int:
-    """The first sentence from `least` on at which there are `wanted` pieces since `begin`; at the latest the last."""
-    most = max(least, min(last, begin + wanted))  # a sentence has a piece at least
+    """The first sentence from `least` on with `wanted` tokens since `begin`; at most the last."""
+    most = max(least, min(last, begin + wanted))  # a sentence has a token at least
     return bisect_left(documents.sentences, documents.sentences[begin] + wanted, least, most)
 
 
-def _pieces(documents: TokenizedDocuments, start: int, stop: int) -> tuple[int, int]:
+def _span(documents: TokenizedDocuments, start: int, stop: int) -> tuple[int, int]:
     return int(documents.sentences[start]), int(documents.sentences[stop])
 
 
-def _cut(first: tuple[int, int], second: tuple[int, int], room: int, chance: "_Chance", label: int) -> Row:
-    """Two segments made to fit: the longer gives way first, at its beginning or its end as chance has it."""
+def _truncate(first: tuple[int, int], second: tuple[int, int], room: int, random: "_Random", label: int) -> Row:
+    """Truncate two segments to fit: the longer first, at a random side."""
     one, other = first[1] - first[0], second[1] - second[0]
     if one + other > room:
         shorter = min(one, other, room // 2)
         kept = (shorter, room - shorter) if one <= other else (room - shorter, shorter)
         first, second = (
-            _shortened(segment, length, chance) for segment, length in zip((first, second), kept, strict=True)
+            _shortened(segment, length, random) for segment, length in zip((first, second), kept, strict=True)
         )
     return *first, *second, label
 
 
-def _shortened(segment: tuple[int, int], length: int, chance: "_Chance") -> tuple[int, int]:
-    start = segment[0] + chance.below(segment[1] - segment[0] - length + 1)
+def _shortened(segment: tuple[int, int], length: int, random: "_Random") -> tuple[int, int]:
+    start = segment[0] + random.below(segment[1] - segment[0] - length + 1)
     return start, start + length
 
 
-class _Chance:
-    """Random numbers one after another, the same for ever for the same `numbers`."""
+class _Random:
+    """A stream of random numbers, a function of `numbers` alone."""
 
     def __init__(self, numbers: tuple[int, ...]) -> None:
         self._stream = self._numbers(numbers)

@@ -80,5 +80,5 @@ class MaskedLanguage:
 def answers(model: Any, batch: MaskedBatch) -> tuple[Tensor, Tensor | None]:
     """Logits of the hidden words (M, V), and of the pairs (B, 2) where they are asked for."""
     read = model.read(batch.ids, batch.segment_ids)
-    hidden = read.hidden.flatten(0, 1)[batch.places]  # (M, D)
+    hidden = read.hidden.flatten(0, 1)[batch.positions]  # (M, D)
     return model.word_logits(hidden), None if batch.next is None else model.next_logits(read.whole)

@@ -1,45 +1,68 @@
-"""Sentence pairs made ready for a translator: read or generated, split, tokenized into the cache."""
+"""Data of a translator: sentence pairs, read or generated, split, and tokenized into the cache."""
 
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from regard.data.readers.pairs import BadLines, DataConfig, is_validation, read_pairs, validation_share
+from pydantic import Field
+
+from regard.config import Config
+from regard.data.readers.pairs import LETTERS, BadLines, is_validation, read_pairs, validation_share
 from regard.data.stores.cache import cached, content_key
 from regard.data.stores.pairs import TokenizedPairs
 from regard.errors import DataError
-from regard.files import write_file
-from regard.models.base import SpecialIds
+from regard.models.base import Seq2SeqConfig, SpecialIds
 from regard.synthetic.translation.passages import passages
 from regard.synthetic.translation.sampling import Split
-from regard.tasks.recipe import Given, Prepared, Run
+from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs, load_or_make_tokenizer
 from regard.tasks.translation.dataset import ParallelText
-from regard.tasks.translation.task import Translation
-from regard.tasks.warm_start import starting
+from regard.tasks.translation.task import Translation, TranslationConfig
+from regard.tasks.warm_start import warm_start_embeddings
 from regard.tokenizers.bpe import BPETokenizer
 
 EXAMPLE = "we are eating bread"
 OWN_EXAMPLE = "a sentence of yours"
-WITHOUT_DATA = "the built-in world of English and Spanish sentences"
-SAMPLE = 2_000_000  # pairs that a tokenizer is trained on; more change nothing but the time
+DEFAULT_DATA = "synthetic English and Spanish sentences"
+TOKENIZER_PAIRS = 2_000_000  # pairs a tokenizer is trained on; more take longer and change nothing
+SYNTHETIC_TOKENIZER_PAIRS = 30_000  # the grammar has few words: these contain all of them
 
 Pairs = Iterator[tuple[str, str]]
+Part = Literal["training", "validation"]
 
 
-def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
-    """The translation task on the user's files, or on the built-in world when there are none."""
-    settings: DataConfig = run.data  # type: ignore[assignment]
-    corpus = FileCorpus(given.paths, settings) if given.paths else WorldCorpus(settings)
-    vocab_size: int = run.model.vocab_size  # type: ignore[attr-defined]
-    if tokenizer_file.exists():
-        tokenizer = BPETokenizer.load(tokenizer_file)
-    else:
-        texts = (side for pair in corpus.sample() for side in pair)
-        tokenizer = BPETokenizer.train(texts, vocab_size, settings.whole_words)
-        tokenizer_file.parent.mkdir(parents=True, exist_ok=True)
-        write_file(tokenizer_file, tokenizer.to_json().encode())
+class TranslationDataConfig(Config):
+    """How sentence pairs are read, or generated when no files are given, and split."""
+
+    on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line: stop there, or skip it")
+    max_length: int = Field(
+        250,
+        ge=1,
+        description=f"words a side; a line with more, or {LETTERS} times as many characters, is bad",
+    )
+    validation: int = Field(2000, ge=1, description="pairs held out for validation, at most a tenth of all")
+    whole_word_tokens: int = Field(
+        0, ge=0, description="tokens of the vocabulary that are the commonest words, unsplit"
+    )
+    num_pairs: int = Field(150_000, ge=1, description="synthetic pairs to train on when no files are given")
+    max_sentences: int = Field(1, ge=1, le=8, description="sentences in a synthetic pair, at most")
+    word_vectors: Path | None = Field(None, description="word vectors to initialize the embeddings with: glove.txt")
+
+
+TranslationRun = RunConfig[TranslationDataConfig, Seq2SeqConfig, TranslationConfig]
+
+
+def prepare(run: TranslationRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
+    """The translation task on the user's files, or on synthetic sentences when there are none."""
+    corpus = PairFiles(inputs.paths, run.data) if inputs.paths else SyntheticPairs(run.data)
+    tokenizer = load_or_make_tokenizer(
+        BPETokenizer,
+        tokenizer_file,
+        lambda: BPETokenizer.train(
+            (side for pair in corpus.sample() for side in pair), run.model.vocab_size, run.data.whole_word_tokens
+        ),
+    )
     data = ParallelText(
         training=_tokenized(corpus, "training", tokenizer),
         validation=_tokenized(corpus, "validation", tokenizer),
@@ -53,16 +76,16 @@ def prepare(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
             "give more pairs (a hundred at least), or a larger data.validation"
         )
     notes = [*corpus.notes, f"{len(data.training):,} pairs to train on, {len(data.validation):,} held out"]
-    if tokenizer.vocab_size < vocab_size:
-        notes.append(f"the text has words for a vocabulary of {tokenizer.vocab_size:,}, not {vocab_size:,}")
+    if tokenizer.vocab_size < run.model.vocab_size:
+        notes.append(f"the text gives a vocabulary of {tokenizer.vocab_size:,}, not {run.model.vocab_size:,}")
     special_ids = SpecialIds(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
-    model = run.model.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids, longest=_longest(data))  # type: ignore[attr-defined]
-    task = Translation(tokenizer, run.task, data)  # type: ignore[arg-type]
-    return Prepared(task, model, notes, starting(settings.vectors, tokenizer))
+    model = run.model.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids, longest=_longest(data))
+    task = Translation(tokenizer, run.task, data)
+    return PreparedTask(task, model, notes, warm_start_embeddings(run.data.word_vectors, tokenizer))
 
 
 def _longest(data: ParallelText) -> int:
-    """Tokens of the longest sentence, its end counted."""
+    """Tokens of the longest sentence, end of sentence included."""
     return 1 + max(
         int(lengths.max())
         for part in (data.training, data.validation)
@@ -70,9 +93,10 @@ def _longest(data: ParallelText) -> int:
     )
 
 
-def _tokenized(corpus: "Corpus", part: str, tokenizer: BPETokenizer) -> TokenizedPairs:
+def _tokenized(corpus: "PairFiles | SyntheticPairs", part: Part, tokenizer: BPETokenizer) -> TokenizedPairs:
+    """The ids of a part of the corpus, from the cache or into it."""
     key = content_key(corpus.files, tokenizer.to_json().encode(), {"part": part, **corpus.settings})
-    pairs = getattr(corpus, part)
+    pairs = corpus.training if part == "training" else corpus.validation
 
     def build(folder: Path) -> TokenizedPairs:
         return TokenizedPairs.build(pairs(), tokenizer.encode_batch, folder, size=tokenizer.vocab_size)
@@ -80,13 +104,15 @@ def _tokenized(corpus: "Corpus", part: str, tokenizer: BPETokenizer) -> Tokenize
     return cached(key, build, TokenizedPairs.open)
 
 
-class FileCorpus:
-    """The user's own pairs; what is held out shares no source sentence with the rest."""
+class PairFiles:
+    """The user's pairs. The held-out part shares no source sentence with the training part."""
 
-    def __init__(self, paths: Sequence[Path], config: DataConfig) -> None:
+    def __init__(self, paths: Sequence[Path], config: TranslationDataConfig) -> None:
+        """Reads everything once, to count it and to find bad lines: DataError, or lines in `notes`."""
         self.files = list(paths)
         self.config = config
-        self.settings: dict[str, Any] = config.model_dump(mode="json", exclude={"vectors"})
+        # What the tokens on disk depend on, besides the files and the tokenizer.
+        self.settings: dict[str, Any] = config.model_dump(mode="json", exclude={"word_vectors"})
         bad = BadLines()
         count = sum(1 for _ in self._read(bad))
         self.share = validation_share(count, config.validation)
@@ -99,41 +125,38 @@ class FileCorpus:
         return (pair for pair in self._read(BadLines()) if is_validation(pair[0], self.share))
 
     def sample(self) -> Pairs:
-        """What the tokenizer is trained on."""
-        return islice(self.training(), SAMPLE)
+        """Pairs to train a tokenizer on."""
+        return islice(self.training(), TOKENIZER_PAIRS)
 
     def _read(self, report: BadLines) -> Pairs:
-        return read_pairs(self.files, on_error=self.config.on_error, report=report, longest=self.config.longest)
+        return read_pairs(self.files, on_error=self.config.on_error, report=report, longest=self.config.max_length)
 
 
-class WorldCorpus:
-    """The built-in world: what is held out combines words as no training sentence does."""
+class SyntheticPairs:
+    """Generated pairs. The held-out part combines words as no training sentence does."""
 
-    def __init__(self, config: DataConfig) -> None:
+    def __init__(self, config: TranslationDataConfig) -> None:
         self.config = config
         self.files = _sources("regard.synthetic.translation")
-        self.settings: dict[str, Any] = config.model_dump(include={"sentences", "validation", "joined"})
+        self.settings: dict[str, Any] = config.model_dump(include={"num_pairs", "validation", "max_sentences"})
         self.notes: list[str] = []
 
     def training(self) -> Pairs:
-        return self._pairs(self.config.sentences, "train")
+        return self._pairs(self.config.num_pairs, "train")
 
     def validation(self) -> Pairs:
         return self._pairs(self.config.validation, "validation")
 
     def sample(self) -> Pairs:
-        """What the tokenizer is trained on: the world's words are few and soon all seen."""
-        return islice(self.training(), 30_000)
+        """Pairs to train a tokenizer on."""
+        return islice(self.training(), SYNTHETIC_TOKENIZER_PAIRS)
 
     def _pairs(self, count: int, split: Split) -> Pairs:
-        return ((pair.source, pair.target) for pair in passages(count, most=self.config.joined, split=split))
-
-
-Corpus = FileCorpus | WorldCorpus
+        return ((pair.source, pair.target) for pair in passages(count, most=self.config.max_sentences, split=split))
 
 
 def _sources(package: str) -> list[Path]:
-    """The code of a package: a world is its content."""
+    """The code of a package that generates data: the cache is keyed by it."""
     spec = find_spec(package)
     assert spec is not None
     assert spec.submodule_search_locations

@@ -1,4 +1,4 @@
-"""A parallel text ready to learn from: tokenized pairs to train on and tokenized pairs kept out."""
+"""Batches of a parallel corpus: tokenized pairs to train on and held-out ones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from regard.data.stores.pairs import TokenizedPairs
 
 @dataclass(frozen=True)
 class ParallelText:
-    """Pairs of ids, and the symbols that batches are padded and closed with."""
+    """Pairs of ids, and the special ids that batches are padded and closed with."""
 
     training: TokenizedPairs
     validation: TokenizedPairs
@@ -20,7 +20,7 @@ class ParallelText:
     eos_id: int
 
     def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, PairBatch]]:
-        """Batches without end, in an order that is a pure function of (seed, epoch, index)."""
+        """Endless batches, in an order that is a pure function of (seed, epoch, index)."""
         for position, indices in endless(lambda epoch: self._plan(max_tokens, seed, epoch), start):
             yield position, self._collate(self.training, indices)
 
@@ -28,7 +28,7 @@ class ParallelText:
         return len(self._plan(max_tokens, seed, 0))
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[PairBatch]:
-        """The held-out pairs once, like lengths together; of `most` only the first so many."""
+        """The held-out pairs, or the first `most`, once, bucketed by length."""
         pairs = self.validation
         source, target = pairs.source_lengths[:most], pairs.target_lengths[:most]
         for indices in bucketed(source, target, max_tokens=max_tokens, seed=0, epoch=0):

@@ -9,11 +9,12 @@ from pydantic import Field
 
 from regard.data.readers.labeled import OnError
 from regard.data.readers.lines import read_lines
-from regard.data.readers.pairs import BadLine, BadLines, DataConfig, is_validation, read_pairs, validation_share
+from regard.data.readers.pairs import BadLine, BadLines, read_pairs
 from regard.errors import ConfigError, DataError
 from regard.metrics.alignment import Link, parse_pharaoh
 from regard.synthetic.translation.passages import passages
 from regard.tasks.run_settings import Reading, RunSettings, held_out_of, settings_of, told
+from regard.tasks.translation.data import PairFiles, TranslationDataConfig
 from regard.tokenizers.words import split_words, whitespace_word_ids
 
 
@@ -30,7 +31,9 @@ class Item:
 class PairReading(Reading):
     """How pairs to be scored are read."""
 
-    longest: int = Field(DataConfig().longest, ge=1, description="words a side; a line with more is bad")
+    max_length: int = Field(
+        TranslationDataConfig().max_length, ge=1, description="words a side; a line with more is bad"
+    )
 
 
 class _NoneLeftOut(BadLines):
@@ -67,22 +70,22 @@ def test_set(
         reading = _reading(folder, strict, assignments)
         bad = _NoneLeftOut() if strict else BadLines()
         on_error: OnError = "skip" if strict else reading.on_error
-        pairs = read_pairs(paths, on_error=on_error, report=bad, longest=reading.longest)
+        pairs = read_pairs(paths, on_error=on_error, report=bad, longest=reading.max_length)
         items = _with_gold(pairs, gold) if gold else (Item(*pair) for pair in pairs)
         return TestSet(islice(items, most), bad)
     if gold:
         raise DataError(f"--gold {gold} belongs to test data; name the data as well")
     run = _held_out_of(folder)
-    config = DataConfig.model_validate(run.settings["data"])
+    config = TranslationDataConfig.model_validate(run.settings["data"])
     if run.data:
-        return TestSet(islice((Item(*pair) for pair in _validation(run.data, config)), most))
+        return TestSet(islice((Item(*pair) for pair in PairFiles(run.data, config).validation()), most))
     return TestSet(islice(_of_the_world(config), most))
 
 
 def _reading(folder: Path, strict: bool, assignments: Sequence[str]) -> PairReading:
     run = settings_of(folder)
-    config = DataConfig() if run is None else DataConfig.model_validate(run.settings["data"])
-    reading = told(PairReading(on_error="stop" if strict else "skip", longest=config.longest), assignments)
+    config = TranslationDataConfig() if run is None else TranslationDataConfig.model_validate(run.settings["data"])
+    reading = told(PairReading(on_error="stop" if strict else "skip", max_length=config.max_length), assignments)
     if strict and reading.on_error == "skip":
         raise ConfigError(
             "data.on_error=skip: beside --gold or --alignments no line is left out; leave it out, and mend bad lines"
@@ -94,16 +97,8 @@ def _held_out_of(folder: Path) -> RunSettings:
     return held_out_of(folder, f"the test data: regard evaluate {folder} DATA")
 
 
-def _validation(paths: Sequence[Path], config: DataConfig) -> Iterator[tuple[str, str]]:
-    def read() -> Iterator[tuple[str, str]]:
-        return read_pairs(paths, on_error=config.on_error, report=BadLines(), longest=config.longest)
-
-    share = validation_share(sum(1 for _ in read()), config.validation)
-    return (pair for pair in read() if is_validation(pair[0], share))
-
-
-def _of_the_world(config: DataConfig) -> Iterator[Item]:
-    for pair in passages(config.validation, most=config.joined, split="validation"):
+def _of_the_world(config: TranslationDataConfig) -> Iterator[Item]:
+    for pair in passages(config.validation, most=config.max_sentences, split="validation"):
         source, target = words_by_spaces(pair.source), words_by_spaces(pair.target)
         yield Item(pair.source, pair.target, placed(pair.sure, source, target), placed(pair.possible, source, target))
 

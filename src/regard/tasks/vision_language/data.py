@@ -1,77 +1,199 @@
-"""The user's pictures with captions made ready for ViLBERT; what another program found in them may come in a file."""
+"""Data of ViLBERT: images with captions or questions from the user's files, or drawn scenes with texts about them.
 
-from collections.abc import Sequence
+Pretraining and retrieval read images with captions; questions, statements and grounding read one text and its target a
+row.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
+from torch import Tensor
 
 from regard.config import Config
 from regard.data.masking import PieceTable
-from regard.data.readers.captions import Captioned, read_captions, split_validation
+from regard.data.readers.captions import Captioned, folder_and_file, read_captions, split_validation
+from regard.data.readers.easy_vqa import Asked, read_easy_vqa
 from regard.data.readers.pairs import BadLines
 from regard.data.readers.regions import read_regions
 from regard.data.regions import PictureRegions, Regions, grid
+from regard.data.rows import RowData
 from regard.errors import ConfigError, DataError
 from regard.images.decoding import read_picture
-from regard.models.vilbert import SeeingConfig, ViLBERTForPreTrainingConfig
-from regard.tasks.fine_tuning import words_of
-from regard.tasks.recipe import Given, Prepared, Run
-from regard.tasks.vision_language.fine_tuning import fitted, start_of
-from regard.tasks.vision_language.pairs import ImageTextData, PairingConfig, PicturesWithTexts
-from regard.tasks.vision_language.pretraining import ImageText
+from regard.models.base import EncoderIds
+from regard.models.vilbert import (
+    SeeingConfig,
+    StreamConfig,
+    ViLBERTConfig,
+    ViLBERTForGroundingConfig,
+    ViLBERTForPreTrainingConfig,
+    ViLBERTForQuestionAnsweringConfig,
+    ViLBERTForRetrievalConfig,
+)
+from regard.synthetic.scenes.captions import captions, false_caption
+from regard.synthetic.scenes.questions import questions
+from regard.synthetic.scenes.scene import Scene
+from regard.synthetic.scenes.statements import statements
+from regard.synthetic.scenes.vocabulary import ANSWERS
+from regard.tasks.fine_tuning import encoder_tokenizer, fit_to_tokenizer, warm_start
+from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs
+from regard.tasks.vision_language.dataset import ImageRows, ImagesWithTexts, ImageTextData, PairingConfig
+from regard.tasks.vision_language.pretraining import ImageText, Matching
+from regard.tasks.vision_language.questions import PictureQuestions, PictureQuestionsConfig, Pointing
+from regard.tasks.vision_language.scene_questions import TRUTHS, Asking, asked_of, scenes_of, spoken
+from regard.tasks.vision_language.scene_regions import KINDS, regions_of_scenes
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
+TOKENIZER_SCENES = 1000  # scenes a tokenizer is trained on: they have few words, and these contain all of them
+NEEDS_CELLS = (
+    "pictures of a folder have no boxes: the model must read cells, such as model.seeing.cells=4 model.seeing.patch=16"
+)
+SMALL: dict[str, Any] = {
+    "vocab_size": 512,
+    "context": 64,
+    "text": StreamConfig(width=128, heads=4, layers=1, feed_forward=256),
+    "regions": StreamConfig(width=128, heads=4, layers=1, feed_forward=256),
+    "co_attention_layers": 3,
+    "joint": 128,
+    "seeing": SeeingConfig(patch=16, inner=256),
+    "dropout": 0.0,
+    "special_ids": EncoderIds(bos_id=2, eos_id=3, mask_id=4),
+}
 
-class PictureDataConfig(Config):
-    """How the user's pictures are read; their regions are all in memory."""
 
-    regions: Path | None = Field(
-        None, description="a .npz or .safetensors of features, boxes and names of the pictures"
-    )
-    validation: int = Field(500, ge=2, description="pictures kept out of training, at most a tenth of all")
+class SceneDataConfig(Config):
+    """How many scenes are drawn for pretraining, and the texts of each."""
+
+    scenes: int = Field(10_000, ge=2, description="scenes to train on")
+    validation: int = Field(500, ge=2, description="held-out scenes, with pairs of objects that no other has")
+    captions_per_scene: int = Field(5, ge=1, le=9, description="true captions of each")
+    near_misses: int = Field(1, ge=0, le=20, description="false captions of each, wrong by one word")
+    statements_per_scene: int = Field(5, ge=0, le=10, description="true statements of each, and as many near misses")
+
+
+class ImageDataConfig(Config):
+    """How the user's images with captions are read; their regions are all in memory."""
+
+    regions: Path | None = Field(None, description="a .npz or .safetensors of features, boxes and names of the images")
+    validation: int = Field(500, ge=2, description="images held out for validation, at most a tenth of all")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad caption: stop there, or skip it")
 
 
-def prepare_pictures(run: Run, given: Given, tokenizer_file: Path) -> Prepared:
-    """Captions of pictures in a folder, with hidden words and regions, and captions of other pictures."""
-    settings: PictureDataConfig = run.data  # type: ignore[assignment]
-    pairing: PairingConfig = run.task  # type: ignore[assignment]
-    config: ViLBERTForPreTrainingConfig = run.model  # type: ignore[assignment]
-    if len(given.paths) != 2:
-        raise DataError(
-            f"got {len(given.paths)} paths, wanted two: the folder of the pictures and the file of captions"
-        )
+class FineTuningDataConfig(Config):
+    """How many scenes are drawn for fine-tuning: of phrases and captions all are used."""
+
+    scenes: int = Field(20_000, ge=1, description="scenes to train on")
+    validation: int = Field(500, ge=1, description="held-out scenes, with pairs of objects that no other has")
+
+
+class QuestionDataConfig(FineTuningDataConfig):
+    """Questions about scenes, or those of a folder."""
+
+    questions_per_scene: int = Field(6, ge=1, le=20, description="questions about each scene")
+    on_error: Literal["stop", "skip"] = Field("stop", description="at a bad question of a folder: stop, or skip it")
+
+
+class StatementDataConfig(FineTuningDataConfig):
+    """True and false statements about scenes."""
+
+    statements_per_scene: int = Field(6, ge=1, le=20, description="statements about each scene")
+
+
+PretrainingRun = RunConfig[SceneDataConfig | ImageDataConfig, ViLBERTForPreTrainingConfig, PairingConfig]
+QuestionRun = RunConfig[QuestionDataConfig, ViLBERTForQuestionAnsweringConfig, PictureQuestionsConfig]
+StatementRun = RunConfig[StatementDataConfig, ViLBERTForQuestionAnsweringConfig, PictureQuestionsConfig]
+GroundingRun = RunConfig[FineTuningDataConfig, ViLBERTForGroundingConfig, PictureQuestionsConfig]
+RetrievalRun = RunConfig[FineTuningDataConfig, ViLBERTForRetrievalConfig, PictureQuestionsConfig]
+Head = TypeVar("Head", bound=ViLBERTConfig)
+
+
+# ------------------------------------------------ the model
+
+
+def config_with_head(head: type[Head], inputs: TrainingInputs) -> Head:
+    """The config of a model with this head on the pretrained encoder, or on a small new one."""
+    if inputs.pretrained is None:
+        return head(**SMALL)
+    config = getattr(inputs.pipeline.model, "config", None)
+    if not isinstance(config, ViLBERTConfig):
+        raise ConfigError(f"--from {inputs.pretrained} is a {inputs.pipeline.kind}, wanted a ViLBERT")
+    return head(**{name: getattr(config, name) for name in ViLBERTConfig.model_fields})
+
+
+def _warm_start(inputs: TrainingInputs, config: ViLBERTConfig) -> Callable[[Any], str]:
+    weights = {} if inputs.pretrained is None else _pretrained_weights(inputs.pipeline.model, config)
+    return warm_start(inputs, weights, hint="a ViLBERT pretrained on images")
+
+
+def _pretrained_weights(pretrained: Any, config: ViLBERTConfig) -> dict[str, Tensor]:
+    """The encoder's weights for a model with a head; the head's too, where it has the same outputs."""
+    found = {f"encoder.{name}": weight for name, weight in pretrained.encoder.state_dict().items()}
+    if type(pretrained.config) is type(config) and _outputs(pretrained.config) == _outputs(config):
+        found |= {name: weight for name, weight in pretrained.state_dict().items() if not name.startswith("encoder.")}
+    return found
+
+
+def _outputs(config: ViLBERTConfig) -> Any:
+    return getattr(config, "labels", None), config.seeing.classes
+
+
+# ------------------------------------------------ pretraining and retrieval: images with captions
+
+
+def prepare_pretraining(run: PretrainingRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
+    """Masked words, masked regions and image-text matching, on the user's images or on drawn scenes."""
+    if isinstance(run.data, ImageDataConfig):
+        data, config, notes = _captioned_images(run.data, run, inputs, tokenizer_file)
+    else:
+        data, config, notes = _captioned_scenes(run.data, run, inputs, tokenizer_file)
+    start = _warm_start(inputs, config) if inputs.pretrained else None
+    return PreparedTask(ImageText(data), config, notes, start)
+
+
+def _captioned_scenes(
+    settings: SceneDataConfig, run: PretrainingRun, inputs: TrainingInputs, tokenizer_file: Path
+) -> tuple[ImageTextData, ViLBERTForPreTrainingConfig, list[str]]:
+    tokenizer = encoder_tokenizer(inputs, _scene_texts(), run.model.vocab_size, tokenizer_file)
+    config = fit_to_tokenizer(run.model, inputs, tokenizer)
+    classes = 0 if config.seeing.cells else len(KINDS)
+    config = config.model_copy(update={"seeing": config.seeing.model_copy(update={"classes": classes})})
+    data = _paired(settings, run.task, config, tokenizer)
+    notes = [f"{settings.scenes:,} scenes to train on, {settings.validation:,} held out; {tokenizer.vocab_size:,} tokens"]
+    return data, config, notes
+
+
+def _captioned_images(
+    settings: ImageDataConfig, run: PretrainingRun, inputs: TrainingInputs, tokenizer_file: Path
+) -> tuple[ImageTextData, ViLBERTForPreTrainingConfig, list[str]]:
     bad = BadLines()
-    captioned = read_captions(given.paths[0], given.paths[1], on_error=settings.on_error, report=bad)
+    captioned = read_captions(*folder_and_file(inputs.paths), on_error=settings.on_error, report=bad)
     training, validation = split_validation(captioned, settings.validation)
     texts = [text for one in training for text in one.captions]
-    tokenizer = words_of(given, texts, config.vocab_size, tokenizer_file)
-    config = fitted(config, given, tokenizer)
-    seen = _Seen(settings.regions, config)
-    config = config.model_copy(update={"seeing": seen.seeing})
-    parts = [_with_texts(part, seen, tokenizer) for part in (training, validation)]
-    data = ImageTextData(parts[0], parts[1], PieceTable.of(tokenizer), pairing, config.context)
+    tokenizer = encoder_tokenizer(inputs, texts, run.model.vocab_size, tokenizer_file)
+    config = fit_to_tokenizer(run.model, inputs, tokenizer)
+    regions = _RegionReader(settings.regions, config)
+    config = config.model_copy(update={"seeing": regions.seeing})
+    parts = [_with_captions(part, regions, tokenizer) for part in (training, validation)]
+    data = ImageTextData(parts[0], parts[1], PieceTable.of(tokenizer), run.task, config.context)
     notes = [
         *bad.summary(),
-        f"{len(training):,} pictures to learn from, {len(validation):,} held out; {tokenizer.vocab_size:,} pieces",
+        f"{len(training):,} pictures to train on, {len(validation):,} held out; {tokenizer.vocab_size:,} tokens",
     ]
-    return Prepared(ImageText(data), config, notes, start_of(given, config) if given.start else None)
+    return data, config, notes
 
 
-class _Seen:
-    """What is seen of a picture: the regions of the user's file, or cells of its pixels."""
+class _RegionReader:
+    """The regions of an image: those of the user's file, or cells of its pixels."""
 
     def __init__(self, file: Path | None, config: ViLBERTForPreTrainingConfig) -> None:
         self.seeing = config.seeing
         self.file = file
         if file is None:
             if not self.seeing.cells or self.seeing.patch is None:
-                raise ConfigError(
-                    "pictures of a folder have no boxes: the model must see cells, such as model.seeing.cells=4 "
-                    "model.seeing.patch=16; or give data.regions=FILE"
-                )
+                raise ConfigError(f"{NEEDS_CELLS}; or give data.regions=FILE")
             return
         found = read_regions(file, features=None if self.seeing.cells else self.seeing.features)
         self.regions = found.regions
@@ -89,7 +211,157 @@ class _Seen:
         return self.regions[self.numbers[one.name]]
 
 
-def _with_texts(captioned: Sequence[Captioned], seen: _Seen, tokenizer: WordPieceTokenizer) -> PicturesWithTexts:
-    every = iter(tokenizer.encode_ids_batch([text for one in captioned for text in one.captions]))
-    texts = [[next(every) for _ in one.captions] for one in captioned]
-    return PicturesWithTexts(Regions(map(seen, captioned)), texts)
+def _with_captions(captioned: Sequence[Captioned], regions: _RegionReader, tokenizer: WordPieceTokenizer) -> ImagesWithTexts:
+    ids = iter(tokenizer.encode_ids_batch([text for one in captioned for text in one.captions]))
+    texts = [[next(ids) for _ in one.captions] for one in captioned]
+    return ImagesWithTexts(Regions(map(regions, captioned)), texts)
+
+
+def prepare_retrieval(run: RetrievalRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
+    """Image-text matching alone, on captions and near misses of drawn scenes, for retrieval."""
+    tokenizer = encoder_tokenizer(inputs, _scene_texts(), run.model.vocab_size, tokenizer_file)
+    config = fit_to_tokenizer(run.model, inputs, tokenizer)
+    settings = SceneDataConfig(scenes=run.data.scenes, validation=run.data.validation)
+    data = _paired(settings, PairingConfig(matching_share=1), config, tokenizer)
+    notes = [f"captions of {settings.scenes:,} scenes, {settings.validation:,} held out"]
+    return PreparedTask(Matching(data), config, notes, _warm_start(inputs, config))
+
+
+def _paired(
+    settings: SceneDataConfig, pairing: PairingConfig, config: ViLBERTConfig, tokenizer: WordPieceTokenizer
+) -> ImageTextData:
+    training = _with_texts(scenes_of("training", settings.scenes), settings, config, tokenizer)
+    validation = _with_texts(scenes_of("validation", settings.validation), settings, config, tokenizer)
+    return ImageTextData(training, validation, PieceTable.of(tokenizer), pairing, config.context)
+
+
+def _with_texts(
+    scenes: Sequence[Scene], settings: SceneDataConfig, config: ViLBERTConfig, tokenizer: WordPieceTokenizer
+) -> ImagesWithTexts:
+    regions: Regions = regions_of_scenes(scenes, config.seeing)
+    true = _ids_of_texts(scenes, partial(_true_texts, settings=settings), tokenizer)
+    near = _ids_of_texts(scenes, partial(_near_misses, settings=settings), tokenizer)
+    alike = max(1, settings.near_misses) + settings.statements_per_scene
+    return ImagesWithTexts(regions, true, near, alike)
+
+
+def _true_texts(scene: Scene, settings: SceneDataConfig) -> list[str]:
+    """For each near miss a true text of the same form; then the other captions."""
+    complete, *others = (spoken(one) for one in captions(scene, settings.captions_per_scene))
+    stated = [one.text for one in statements(scene, 2 * settings.statements_per_scene) if one.true]
+    return [complete] * max(1, settings.near_misses) + stated + others
+
+
+def _near_misses(scene: Scene, settings: SceneDataConfig) -> list[str]:
+    stated = [one.text for one in statements(scene, 2 * settings.statements_per_scene) if not one.true]
+    return [spoken(false_caption(scene, index)) for index in range(settings.near_misses)] + stated
+
+
+def _ids_of_texts(
+    scenes: Sequence[Scene], texts_of: Callable[[Scene], list[str]], tokenizer: WordPieceTokenizer
+) -> list[list[list[int]]]:
+    """The ids of all texts of each scene."""
+    texts = [texts_of(scene) for scene in scenes]
+    ids = iter(tokenizer.encode_ids_batch([text for some in texts for text in some]))
+    return [[next(ids) for _ in some] for some in texts]
+
+
+def _scene_texts() -> Iterator[str]:
+    """Texts of every kind, to train a tokenizer on."""
+    for scene in scenes_of("training", TOKENIZER_SCENES):
+        yield from (spoken(one) for one in captions(scene, 5))
+        yield from (one.text for one in questions(scene, 3))
+        yield from (one.text for one in statements(scene, 2))
+
+
+# ------------------------------------------------ questions, statements and grounding: a text and its target a row
+
+
+def prepare_questions(run: QuestionRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
+    """Questions about drawn scenes, or those of a folder."""
+    if inputs.paths:
+        return _prepare_question_folder(run, inputs, tokenizer_file)
+    config = run.model.model_copy(update={"labels": ANSWERS})
+    return _prepare_rows("questions", run.data, run.data.questions_per_scene, config, inputs, tokenizer_file)
+
+
+def prepare_statements(run: StatementRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
+    """Statements about drawn scenes, true or false."""
+    config = run.model.model_copy(update={"labels": TRUTHS})
+    return _prepare_rows("statements", run.data, run.data.statements_per_scene, config, inputs, tokenizer_file)
+
+
+def prepare_grounding(run: GroundingRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
+    """Referring phrases for objects of drawn scenes; the target is the object's region."""
+    return _prepare_rows("phrases", run.data, 0, run.model, inputs, tokenizer_file)
+
+
+def _prepare_rows(
+    ask: Asking,
+    settings: FineTuningDataConfig,
+    per_scene: int,
+    config: ViLBERTConfig,
+    inputs: TrainingInputs,
+    tokenizer_file: Path,
+) -> PreparedTask:
+    tokenizer = encoder_tokenizer(inputs, _scene_texts(), config.vocab_size, tokenizer_file)
+    config = fit_to_tokenizer(config, inputs, tokenizer)
+    training = scene_rows(scenes_of("training", settings.scenes), ask, per_scene, config, tokenizer)
+    validation = scene_rows(scenes_of("validation", settings.validation), ask, per_scene, config, tokenizer)
+    task = (Pointing if ask == "phrases" else PictureQuestions)(RowData(training, validation), validation.kinds)
+    notes = [f"{len(training):,} {ask} about {settings.scenes:,} scenes, {len(validation):,} held out"]
+    return PreparedTask(task, config, notes, _warm_start(inputs, config))
+
+
+def scene_rows(
+    scenes: Sequence[Scene], ask: Asking, per_scene: int, config: ViLBERTConfig, tokenizer: WordPieceTokenizer
+) -> ImageRows:
+    """Texts about these scenes as rows; all phrases of a scene, `per_scene` questions or statements."""
+    rows = [(number, one) for number, scene in enumerate(scenes) for one in asked_of(scene, ask, per_scene)]
+    return ImageRows(
+        tokenizer.encode_batch([one.text for _, one in rows], max_length=config.context),
+        np.array([one.target for _, one in rows], np.int64),
+        tokenizer.pad_id,
+        images=[number for number, _ in rows],
+        regions=regions_of_scenes(scenes, config.seeing),
+        kinds=[one.kind for _, one in rows],
+    )
+
+
+def _prepare_question_folder(run: QuestionRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
+    """The questions of a folder in the layout of easy-vqa; its images are read as cells."""
+    if len(inputs.paths) != 1:
+        raise DataError(f"got {len(inputs.paths)} folders, wanted one, as the package easy-vqa has it")
+    if not run.model.seeing.cells or run.model.seeing.patch is None:
+        raise ConfigError(f"{NEEDS_CELLS}; a pretrained model must have been trained with cells")
+    bad = BadLines()
+    found = read_easy_vqa(inputs.paths[0], on_error=run.data.on_error, report=bad)
+    texts = [one.text for one in found.training]
+    tokenizer = encoder_tokenizer(inputs, texts, run.model.vocab_size, tokenizer_file)
+    config = fit_to_tokenizer(run.model, inputs, tokenizer).model_copy(update={"labels": found.answers})
+    training, validation = (question_rows(part, config, tokenizer) for part in (found.training, found.validation))
+    notes = [
+        *bad.summary(),
+        f"{len(training):,} questions about {len(training.regions):,} pictures, {len(validation):,} held out; "
+        f"{len(found.answers)} answers",
+    ]
+    task = PictureQuestions(RowData(training, validation), validation.kinds)
+    return PreparedTask(task, config, notes, _warm_start(inputs, config))
+
+
+def question_rows(
+    asked: Sequence[Asked], config: ViLBERTForQuestionAnsweringConfig, tokenizer: WordPieceTokenizer
+) -> ImageRows:
+    """Questions of a folder as rows, each image read once."""
+    assert config.seeing.patch is not None
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(one.picture for one in asked))}
+    images = (np.asarray(read_picture(path)) for path in numbers)
+    answers = {answer: number for number, answer in enumerate(config.labels)}
+    return ImageRows(
+        tokenizer.encode_batch([one.text for one in asked], max_length=config.context),
+        np.array([answers[one.answer] for one in asked], np.int64),
+        tokenizer.pad_id,
+        images=[numbers[one.picture] for one in asked],
+        regions=Regions(grid(pixels, config.seeing.cells, config.seeing.patch) for pixels in images),
+        kinds=[one.kind for one in asked],
+    )

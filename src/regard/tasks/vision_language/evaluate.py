@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.data.readers.captions import read_captions, split_validation
+from regard.data.readers.captions import folder_and_file, read_captions, split_validation
 from regard.data.readers.easy_vqa import read_easy_vqa
 from regard.data.readers.pairs import BadLines
 from regard.errors import DataError
-from regard.tasks.captioning.dataset import folder_and_file
 from regard.tasks.run_settings import held_out_of
 from regard.tasks.vision_language.evaluate_scenes import score_asking, score_looking, score_pairs, score_retrieval
 from regard.tasks.vision_language.pipeline import (
@@ -23,6 +22,7 @@ from regard.tasks.vision_language.pipeline import (
     VisualQuestionAnswering,
 )
 from regard.tasks.vision_language.questions import accuracies
+from regard.tasks.vision_language.scene_questions import TRUTHS, Asking
 
 AMONG = 100  # pictures that the right one is looked for among
 
@@ -48,7 +48,8 @@ def score_answers(
     if run is None or run.data:
         return _score_asked(runner, paths or run.data, most)  # type: ignore[union-attr]
     data = run.settings["data"]
-    return score_asking(runner, data["ask"], most or data["validation"], data["each"])
+    ask: Asking = "phrases" if isinstance(runner, Pointer) else "statements" if runner.labels == TRUTHS else "questions"
+    return score_asking(runner, ask, most or data["validation"], data.get(f"{ask}_per_scene", 0))
 
 
 def _score_captioned(

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.batches import Position
-from regard.tasks.vision_language.pairs import HIDDEN, NEAR, TRUE, ImageTextBatch, ImageTextData
+from regard.tasks.vision_language.dataset import MASKED, NEAR, TRUE, ImageTextBatch, ImageTextData
 
 
 class Answers(NamedTuple):
@@ -67,10 +67,10 @@ class ImageText:
             masked_words.add(found.masked_words.argmax(-1) == batch.targets)
             numbers = batch.region_targets.is_floating_point()
             right = _right_regions(found.regions, batch.region_targets)
-            blank = (batch.regions.flatten(0, 1)[batch.region_places] == 0).all(-1)
+            blank = (batch.regions.flatten(0, 1)[batch.region_positions] == 0).all(-1)
             masked_regions.add(right[blank])
             seen.add(right[~blank])
-            judged = batch.kinds != HIDDEN
+            judged = batch.kinds != MASKED
             fits = (found.fits > 0) == (batch.kinds == TRUE)
             pairs.add(fits[judged])
             near.add(fits[batch.kinds == NEAR])
@@ -86,7 +86,7 @@ class ImageText:
 
 
 class Matching(ImageText):
-    """The same pairs, and nothing hidden (PairingConfig.judged=1): only whether the two belong together is learned."""
+    """The same pairs without masks (PairingConfig.matching_share=1): image-text matching alone."""
 
     name = "matching"
 
@@ -111,8 +111,8 @@ def _right_regions(found: Tensor, wanted: Tensor) -> Tensor:
 
 def answers(model: Any, batch: ImageTextBatch) -> Answers:
     read = model.read(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
-    masked_hidden = read.hidden.flatten(0, 1)[batch.places]  # (M, D)
-    regions = model.region_logits(read.regions).flatten(0, 1)[batch.region_places]  # (G, C)
+    masked_hidden = read.hidden.flatten(0, 1)[batch.positions]  # (M, D)
+    regions = model.region_logits(read.regions).flatten(0, 1)[batch.region_positions]  # (G, C)
     return Answers(model.word_logits(masked_hidden), regions, model.fit(read))
 
 
@@ -124,7 +124,7 @@ def fits(model: Any, batch: ImageTextBatch) -> Tensor:
 
 def _pair_loss(fits: Tensor, kinds: Tensor) -> Tensor:
     """The mean over the pairs that are judged; zero where none is."""
-    judged = kinds != HIDDEN
+    judged = kinds != MASKED
     if not judged.any():
         return fits.sum() * 0
     return F.binary_cross_entropy_with_logits(fits[judged], (kinds[judged] == TRUE).to(fits))

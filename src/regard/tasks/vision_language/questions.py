@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.config import Config
 from regard.data.rows import RowData
 from regard.tasks.row_batches import RowLearning
-from regard.tasks.vision_language.rows import PictureRowBatch
+from regard.tasks.vision_language.dataset import ImageRowBatch
 
 
 class PictureQuestionsConfig(Config):
@@ -31,12 +31,12 @@ class PictureQuestions(RowLearning):
         super().__init__(data)
         self.kinds = kinds  # of the held-out questions, by their numbers
 
-    def loss(self, model: Any, batch: PictureRowBatch) -> Tensor:
+    def loss(self, model: Any, batch: ImageRowBatch) -> Tensor:
         """Summed cross-entropy over the questions."""
         return F.cross_entropy(logits(model, batch), batch.targets, reduction="sum")
 
     @torch.no_grad()
-    def metrics(self, model: Any, loss: float, batches: Iterable[PictureRowBatch], generate: Any) -> dict[str, float]:
+    def metrics(self, model: Any, loss: float, batches: Iterable[ImageRowBatch], generate: Any) -> dict[str, float]:
         """The share of right answers, of all and of each kind."""
         right: dict[str, list[bool]] = defaultdict(list)
         for batch in batches:
@@ -53,7 +53,7 @@ class Pointing(PictureQuestions):
     unit = "phrases"
 
 
-def logits(model: Any, batch: PictureRowBatch) -> Tensor:
+def logits(model: Any, batch: ImageRowBatch) -> Tensor:
     found: Tensor = model(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
     return found
 

@@ -5,7 +5,7 @@ import pytest
 from regard.data.readers.glue import GLUE
 from regard.data.readers.labeled import Labeled
 from regard.errors import DataError
-from regard.tasks.classification.corpus import (
+from regard.tasks.classification.data import (
     GlueDataConfig,
     LabeledDataConfig,
     check_labels,
@@ -111,14 +111,14 @@ def test_when_a_label_is_a_score(table, case):
 
 
 def test_words_are_no_scores(table):
-    with pytest.raises(DataError, match=r"data.kind=score, but 'bad' is no number"):
+    with pytest.raises(DataError, match=r"data.kind=score, but 'bad' is not a number"):
         read_corpus([table(numbered(["1", "bad"]))], LabeledDataConfig(kind="score"))
 
 
 def test_a_dev_file_has_known_labels_numbers_and_pairs_as_what_is_learned_from(table, tmp_path):
     classes, scores = table(numbered(["bad", "good"])), table(numbered(["1.5", "2"]), "scores.csv")
     for training, dev, wrong in (
-        (classes, table(["x,good", "y,ugly"], "a.csv"), "what is held out: .*a.csv:3 has the label 'ugly'"),
+        (classes, table(["x,good", "y,ugly"], "a.csv"), "the held-out part: .*a.csv:3 has the label 'ugly'"),
         (scores, table(["x,1", "y,high"], "b.csv"), "b.csv:3 has the label 'high', wanted a number"),
         (scores, table(["x,1", "y,inf"], "c.csv"), "c.csv:3 has the label 'inf', wanted a number"),
         (classes, table(["x,z,bad", "y,z,good"], "d.csv", "text,second,label"), "d.csv has pairs, but what is trained"),
@@ -167,10 +167,10 @@ def test_a_class_that_is_held_out_alone_is_told_and_no_error(table):
 def test_one_class_alone_held_out_is_told(table):
     rows, one = table(numbered(["bad", "good"])), table(["x,good", "y,good"], "dev.csv")
     told = read_corpus([rows], LabeledDataConfig(dev=one)).notes[-1]
-    assert told == f"{one} has 'good' alone (2 rows): its scores say little; give it rows of other labels"
+    assert told == f"{one} has the label 'good' only (2 rows): its scores say little; give it rows of other labels"
     told = read_corpus([table([*numbered(["good"]), "z,bad"], "most.csv")], LabeledDataConfig()).notes[-1]
-    assert told.startswith("what is held out has 'good' alone")
-    assert told.endswith("give more rows, a larger data.validation, or data.dev=FILE to measure on")
+    assert told.startswith("the held-out part has the label 'good' only")
+    assert told.endswith("give more rows, a larger data.validation, or data.dev=FILE to evaluate on")
     assert not any("say little" in note for note in read_corpus([rows], LabeledDataConfig()).notes)
 
 

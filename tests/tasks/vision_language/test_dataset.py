@@ -11,7 +11,7 @@ from regard.data.batches import Position
 from regard.data.masking import PieceTable
 from regard.data.regions import UNKNOWN, PictureRegions, Regions, geometry
 from regard.errors import DataError
-from regard.tasks.vision_language.pairs import FAR, HIDDEN, NEAR, TRUE, ImageTextData, PairingConfig, PicturesWithTexts
+from regard.tasks.vision_language.dataset import FAR, MASKED, NEAR, TRUE, ImagesWithTexts, ImageTextData, PairingConfig
 
 SIZE = 60
 TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.zeros(SIZE, bool))
@@ -31,11 +31,11 @@ def regions(count: int = PICTURES, classes: bool = True) -> Regions:
     return Regions(one(picture) for picture in range(count))
 
 
-def pictures(count: int = PICTURES, *, near: bool = True, classes: bool = True) -> PicturesWithTexts:
+def pictures(count: int = PICTURES, *, near: bool = True, classes: bool = True) -> ImagesWithTexts:
     """The texts of p are its own: p in base 30, twice, the second backwards with one word more."""
     texts = [[[5 + p % 30, 5 + p // 30, 50], [50, 5 + p // 30, 5 + p % 30, 51]] for p in range(count)]
     misses = [[[5 + p % 30, 5 + p // 30, 52], [53, 5 + p // 30, 50]] for p in range(count)]
-    return PicturesWithTexts(regions(count, classes), texts, misses if near else None)
+    return ImagesWithTexts(regions(count, classes), texts, misses if near else None)
 
 
 def data(config: PairingConfig | None = None, **told) -> ImageTextData:
@@ -79,26 +79,26 @@ def test_a_batch_keeps_to_its_budget_and_an_epoch_has_every_picture_once():
 
 def test_half_of_the_pairs_are_judged_half_of_those_false_and_half_of_those_near_misses():
     kinds = np.array([pair.kind for epoch in range(20) for pair in pictures().pairs(PairingConfig(), (1, epoch))])
-    shares = [(kinds == kind).mean() for kind in (HIDDEN, TRUE, FAR, NEAR)]
+    shares = [(kinds == kind).mean() for kind in (MASKED, TRUE, FAR, NEAR)]
     assert shares == pytest.approx([0.5, 0.25, 0.125, 0.125], abs=0.03)
     without = [pair.kind for pair in pictures(near=False).pairs(PairingConfig(), (1, 0))]
-    assert set(without) == {HIDDEN, TRUE, FAR}
+    assert set(without) == {MASKED, TRUE, FAR}
 
 
 def test_each_pair_has_a_text_of_its_kind():
     told = pictures()
     for pair in told.pairs(PairingConfig(), (3, 0)):
-        own, misses = told.texts[pair.picture], told.near[pair.picture]
-        assert (pair.text in own) == (pair.kind in (HIDDEN, TRUE))
+        own, misses = told.texts[pair.image], told.near[pair.image]
+        assert (pair.text in own) == (pair.kind in (MASKED, TRUE))
         assert (pair.text in misses) == (pair.kind == NEAR)
 
 
 def test_the_first_text_is_drawn_as_often_as_all_others():
     told = pictures()
     firsts = [
-        pair.text == told.texts[pair.picture][0]
+        pair.text == told.texts[pair.image][0]
         for epoch in range(10)
-        for pair in told.pairs(PairingConfig(judged=0.0), (1, epoch))
+        for pair in told.pairs(PairingConfig(matching_share=0.0), (1, epoch))
     ]
     assert np.mean(firsts) == pytest.approx(0.5, abs=0.03)
 
@@ -106,9 +106,9 @@ def test_the_first_text_is_drawn_as_often_as_all_others():
 def test_texts_written_as_near_misses_are_half_and_of_another_picture_only_a_whole_one_is_false():
     """Text 1 of each picture says less than the others: it may be true of other pictures too."""
     texts = [[[5 + p, 50], [51], [5 + p, 52], [5 + p, 53]] for p in range(40)]
-    told = PicturesWithTexts(regions(40), texts, [[[54], [55]]] * 40, alike=2)
-    found = [pair for epoch in range(60) for pair in told.pairs(PairingConfig(judged=1.0), (1, epoch))]
-    true = [told.texts[pair.picture].index(pair.text) for pair in found if pair.kind == TRUE]
+    told = ImagesWithTexts(regions(40), texts, [[[54], [55]]] * 40, alike=2)
+    found = [pair for epoch in range(60) for pair in told.pairs(PairingConfig(matching_share=1.0), (1, epoch))]
+    true = [told.texts[pair.image].index(pair.text) for pair in found if pair.kind == TRUE]
     assert [np.mean([one == at for one in true]) for at in range(4)] == pytest.approx([0.25] * 4, abs=0.04)
     far = [pair.text[-1] for pair in found if pair.kind == FAR]
     assert [np.mean([one == last for one in far]) for last in (50, 51, 52, 53)] == pytest.approx(
@@ -119,58 +119,63 @@ def test_texts_written_as_near_misses_are_half_and_of_another_picture_only_a_who
 def test_a_text_with_the_same_words_as_an_own_one_is_not_called_false():
     """All say the same but one picture; its text alone is false of the others, and theirs of it."""
     texts = [[[5, 6]] for _ in range(9)] + [[[6, 7]]]
-    told = PicturesWithTexts(regions(10), texts)
-    found = told.pairs(PairingConfig(judged=1.0, false=0.99), (1, 0))
+    told = ImagesWithTexts(regions(10), texts)
+    found = told.pairs(PairingConfig(matching_share=1.0, negative_share=0.99), (1, 0))
     assert {tuple(pair.text) for pair in found[:9] if pair.kind == FAR} == {(6, 7)}
-    alike = PicturesWithTexts(regions(3), [[[5, 6]], [[6, 5]], [[5, 6]]])
-    with pytest.raises(DataError, match="the texts of picture . are those of all pictures"):
-        alike.pairs(PairingConfig(judged=1.0, false=0.99), (1, 0))
-    with pytest.raises(DataError, match="one picture alone"):
-        PicturesWithTexts(regions(1), [[[5]]])
+    alike = ImagesWithTexts(regions(3), [[[5, 6]], [[6, 5]], [[5, 6]]])
+    with pytest.raises(DataError, match="picture . has the same texts as all others"):
+        alike.pairs(PairingConfig(matching_share=1.0, negative_share=0.99), (1, 0))
+    with pytest.raises(DataError, match="one picture only"):
+        ImagesWithTexts(regions(1), [[[5]]])
 
 
 def test_nothing_is_hidden_where_a_pair_is_judged():
     asked = rows = 0
     for _, batch in some(data(), 40):
-        judged = batch.kinds != HIDDEN
+        judged = batch.kinds != MASKED
         hidden = torch.zeros(batch.ids.numel(), dtype=torch.bool)
-        hidden[batch.places] = True
+        hidden[batch.positions] = True
         hidden = hidden.view(batch.ids.shape)
         assert not hidden[judged].any()
         assert hidden[~judged].any(1).all()  # of each at least one
         assert not (batch.ids[judged] == TABLE.mask_id).any()
         blank = (batch.regions == 0).all(-1) & batch.boxes.any(-1)
         assert not blank[judged].any()
-        asked += len(batch.region_places)
+        asked += len(batch.region_positions)
         rows += int(batch.boxes.any(-1)[~judged, 1:].sum())
     assert asked / rows == pytest.approx(0.15, abs=0.04)
 
 
 def test_a_hidden_region_shows_nothing_keeps_its_box_and_hides_the_whole_picture():
-    lesson = data(PairingConfig(regions=0.5, kept=0.0, judged=0.0))
+    lesson = data(PairingConfig(region_share=0.5, visible_region_share=0.0, matching_share=0.0))
     for _, batch in some(lesson, 10):
         blank = (batch.regions == 0).all(-1) & batch.boxes.any(-1)
-        rows, places = batch.region_places // blank.shape[1], batch.region_places % blank.shape[1]
+        rows, places = batch.region_positions // blank.shape[1], batch.region_positions % blank.shape[1]
         assert blank[rows, places].all()
         assert (places > 0).all()
         assert torch.equal(blank[:, 0], blank[:, 1:].any(1))
         assert batch.region_targets.tolist() == (places - 1).tolist()  # thing k is of kind k
-    shown = [batch for _, batch in some(data(PairingConfig(regions=0.5, kept=1.0, judged=0.0)), 10)]
-    assert all(len(batch.region_places) and (batch.regions != 0).all(-1)[batch.boxes.any(-1)].all() for batch in shown)
+    shown = [
+        batch
+        for _, batch in some(data(PairingConfig(region_share=0.5, visible_region_share=1.0, matching_share=0.0)), 10)
+    ]
+    assert all(
+        len(batch.region_positions) and (batch.regions != 0).all(-1)[batch.boxes.any(-1)].all() for batch in shown
+    )
 
 
 def test_without_kinds_the_features_are_asked_for():
-    for _, batch in some(data(PairingConfig(regions=0.5, judged=0.0), classes=False), 5):
-        places = batch.region_places % batch.regions.shape[1]
+    for _, batch in some(data(PairingConfig(region_share=0.5, matching_share=0.0), classes=False), 5):
+        places = batch.region_positions % batch.regions.shape[1]
         assert_close(batch.region_targets, (places + 1.0)[:, None].expand(-1, 5))
 
 
 def test_targets_are_the_true_words():
-    lesson = data(PairingConfig(judged=0.0))
+    lesson = data(PairingConfig(matching_share=0.0))
     texts = {tuple(text) for texts in lesson.training.texts for text in texts}
     for _, batch in some(lesson, 10):
         ids = batch.ids.flatten()
-        ids[batch.places] = batch.targets
+        ids[batch.positions] = batch.targets
         for row in ids.view(batch.ids.shape).tolist():
             inside = [word for word in row if word]
             assert inside[0] == TABLE.bos_id
@@ -179,7 +184,7 @@ def test_targets_are_the_true_words():
 
 
 def test_a_long_text_loses_its_end():
-    told = PicturesWithTexts(regions(4), [[[5 + p] * 40] for p in range(4)])
+    told = ImagesWithTexts(regions(4), [[[5 + p] * 40] for p in range(4)])
     lesson = ImageTextData(told, told, TABLE, PairingConfig(), context=16)
     for batch in lesson.validation_batches(max_tokens=1000):
         assert batch.ids.shape[1] == 16

@@ -3,7 +3,7 @@
 import pytest
 
 from regard.errors import DataError
-from regard.tasks.tagging.corpus import TaggedDataConfig, read_tagged_corpus
+from regard.tasks.tagging.data import TaggedDataConfig, read_tagged_corpus
 
 
 @pytest.fixture
