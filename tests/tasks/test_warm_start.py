@@ -45,7 +45,9 @@ def test_no_word_in_common_leaves_the_table_as_it_is():
 
 
 def test_another_width_names_both():
-    with pytest.raises(ConfigError, match="the word vectors have 8 dimensions and the model's width is 6; give model.width=8"):
+    with pytest.raises(
+        ConfigError, match="the word vectors have 8 dimensions and the model's width is 6; give model.width=8"
+    ):
         init_embeddings(torch.zeros(6, 6), NAMES, VECTORS)
 
 

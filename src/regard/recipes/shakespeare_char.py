@@ -1,8 +1,8 @@
 """Two GPTs that write Shakespeare character by character: nanoGPT's recipe for a CPU, and a larger model."""
 
 from regard.data.text_corpus import TextDataConfig
-from regard.models.gpt import GPTConfig
 from regard.models.base import CausalLMConfig
+from regard.models.gpt import GPTConfig
 from regard.tasks.language_modeling.data import LanguageModelingRun, prepare
 from regard.tasks.language_modeling.task import LanguageModelingConfig
 from regard.tasks.recipe import Recipe, TrainingInputs

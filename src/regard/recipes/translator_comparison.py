@@ -6,9 +6,9 @@ four million.
 
 from dataclasses import dataclass
 
+from regard.models.base import Seq2SeqConfig
 from regard.models.conv_seq2seq import ConvConfig
 from regard.models.rnn_seq2seq import RNNConfig
-from regard.models.base import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
 from regard.recipes import translator
 from regard.tasks.recipe import Recipe, TrainingInputs

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError, InputError
 from regard.huggingface.bert import symbols_of
-from regard.models.bert import BertConfig
 from regard.models.base import EncoderIds
+from regard.models.bert import BertConfig
 from regard.tasks.recipe import TrainingInputs, load_or_make_tokenizer
 from regard.tasks.warm_start import load_pretrained
 from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
@@ -66,7 +66,9 @@ def fine_tuning_config(inputs: TrainingInputs) -> TrainingConfig:
     )
 
 
-def encoder_tokenizer(inputs: TrainingInputs, texts: Iterable[str], size: int, tokenizer_file: Path) -> WordPieceTokenizer:
+def encoder_tokenizer(
+    inputs: TrainingInputs, texts: Iterable[str], size: int, tokenizer_file: Path
+) -> WordPieceTokenizer:
     """The tokenizer in the run's folder, the pretrained model's, or one trained on the texts; stored in the folder."""
     return load_or_make_tokenizer(
         WordPieceTokenizer,

@@ -54,7 +54,7 @@ def test_the_begin_symbol_is_given_and_not_asked_for(writer):
 def test_documents_apart_are_scored_each_alone(writer):
     texts = ["A small boy", "Nobody sang", "My brother"]
     alone = [summed(writer, [*writer.tokenizer.encode(text), 0]) for text in texts]
-    scores = score_pieces(writer, iter([Piece(text) for text in texts]), separate_documents=True)
+    scores = score_pieces(writer, iter([Piece(text) for text in texts]), apart=True)
     assert scores["tokens"] == sum(map(len, alone))
     assert scores["loss"] == pytest.approx(torch.cat(alone).mean().item(), rel=1e-4)
 

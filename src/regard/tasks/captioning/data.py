@@ -18,8 +18,8 @@ from regard.huggingface.hub import find
 from regard.huggingface.vit import read_sight, read_weights
 from regard.images.decoding import read_picture
 from regard.images.preparing import prepare as prepared
-from regard.models.captioner import CaptionerConfig
 from regard.models.base import SpecialIds
+from regard.models.captioner import CaptionerConfig
 from regard.synthetic.scenes.captions import captions
 from regard.synthetic.scenes.scene import Scenes
 from regard.tasks.captioning.dataset import CaptionCollator, CaptionedImages, CaptionedPart, CaptionedScenes

@@ -94,6 +94,8 @@ def _tokenized(corpus: TextCorpus, part: Literal["training", "validation"], toke
 
     def build(folder: Path) -> TokenStream:
         bos_id, eos_id = tokenizer.prepended_bos_id, tokenizer.eos_id
-        return TokenStream.build(pieces(), tokenizer.encode_batch, eos_id, folder, size=tokenizer.vocab_size, bos_id=bos_id)
+        return TokenStream.build(
+            pieces(), tokenizer.encode_batch, eos_id, folder, size=tokenizer.vocab_size, bos_id=bos_id
+        )
 
     return cached(key, build, TokenStream.open)

@@ -125,7 +125,9 @@ def make_tokenizer(settings: MaskedDataConfig, corpus: "Corpus", size: int) -> W
     if settings.tokenizer == "word-pieces":
         return WordPieceTokenizer.train(corpus.sample(), size, cased=settings.cased)
     path = find(settings.tokenizer, tokenizer_only=True)
-    return WordPieceTokenizer.from_folder(path) if path.is_dir() else WordPieceTokenizer.load(path, cased=settings.cased)
+    return (
+        WordPieceTokenizer.from_folder(path) if path.is_dir() else WordPieceTokenizer.load(path, cased=settings.cased)
+    )
 
 
 class StoryCorpus:

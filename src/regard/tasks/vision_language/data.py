@@ -161,7 +161,9 @@ def _captioned_scenes(
     classes = 0 if config.seeing.cells else len(KINDS)
     config = config.model_copy(update={"seeing": config.seeing.model_copy(update={"classes": classes})})
     data = _paired(settings, run.task, config, tokenizer)
-    notes = [f"{settings.scenes:,} scenes to train on, {settings.validation:,} held out; {tokenizer.vocab_size:,} tokens"]
+    notes = [
+        f"{settings.scenes:,} scenes to train on, {settings.validation:,} held out; {tokenizer.vocab_size:,} tokens"
+    ]
     return data, config, notes
 
 
@@ -211,7 +213,9 @@ class _RegionReader:
         return self.regions[self.numbers[one.name]]
 
 
-def _with_captions(captioned: Sequence[Captioned], regions: _RegionReader, tokenizer: WordPieceTokenizer) -> ImagesWithTexts:
+def _with_captions(
+    captioned: Sequence[Captioned], regions: _RegionReader, tokenizer: WordPieceTokenizer
+) -> ImagesWithTexts:
     ids = iter(tokenizer.encode_ids_batch([text for one in captioned for text in one.captions]))
     texts = [[next(ids) for _ in one.captions] for one in captioned]
     return ImagesWithTexts(Regions(map(regions, captioned)), texts)
