@@ -121,7 +121,11 @@ def test_a_dev_file_has_known_labels_numbers_and_pairs_as_what_is_learned_from(t
         (classes, table(["x,good", "y,ugly"], "a.csv"), "the held-out part: .*a.csv:3 has the label 'ugly'"),
         (scores, table(["x,1", "y,high"], "b.csv"), "b.csv:3 has the label 'high', wanted a number"),
         (scores, table(["x,1", "y,inf"], "c.csv"), "c.csv:3 has the label 'inf', wanted a number"),
-        (classes, table(["x,z,bad", "y,z,good"], "d.csv", "text,second,label"), "d.csv has pairs, but the training data has"),
+        (
+            classes,
+            table(["x,z,bad", "y,z,good"], "d.csv", "text,second,label"),
+            "d.csv has pairs, but the training data has",
+        ),
         (classes, tmp_path / "none.csv", "none.csv: no such file"),
     ):
         with pytest.raises(DataError, match=wrong):

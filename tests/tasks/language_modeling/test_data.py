@@ -18,7 +18,7 @@ def chatty(story, tmp_path):
     core = TextTokenizer.train([story.read_text()], 290)._core
     core.add_special_tokens(["<|im_start|>", "<|im_end|>"])
     begin, end = (core.token_to_id(name) for name in ("<|im_start|>", "<|im_end|>"))
-    tokenizer = TextTokenizer(core, bos_id=begin, ends=[end, 0], template=TEMPLATE)
+    tokenizer = TextTokenizer(core, bos_id=begin, eos_ids=[end, 0], chat_template=TEMPLATE)
     folder = tmp_path / "chatty"
     folder.mkdir()
     for name, content in tokenizer.to_files().items():
@@ -47,7 +47,7 @@ def test_the_cache_tells_ends_apart(chatty, story):
     _, tokenizer = chatty
     corpus = TextCorpus([story], TextDataConfig())
     for end in (tokenizer.eos_id, 0, tokenizer.eos_id):
-        found = _tokenized(corpus, "validation", TextTokenizer(tokenizer._core, ends=[end]))
+        found = _tokenized(corpus, "validation", TextTokenizer(tokenizer._core, eos_ids=[end]))
         assert found.tokens(0, len(found))[-1] == end
 
 

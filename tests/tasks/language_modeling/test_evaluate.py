@@ -28,7 +28,7 @@ def with_begin(writer):
     """The same model, told that a token stands before every text."""
     core = copy.deepcopy(writer.tokenizer._core)
     core.post_processor = processors.TemplateProcessing(single=f"{END} $A", special_tokens=[(END, 0)])
-    return TextGenerator(writer.kind, writer.model, TextTokenizer(core, bos_id=0, ends=[0]))
+    return TextGenerator(writer.kind, writer.model, TextTokenizer(core, bos_id=0, eos_ids=[0]))
 
 
 def summed(writer, ids):

@@ -198,7 +198,7 @@ def with_pieces(decoder, rows=8):
     core.add_special_tokens(names[:3])
     torch.manual_seed(1)
     model = GPT(GPTConfig(vocab_size=rows, width=16, heads=2, layers=1, context=16)).eval()
-    return TextGenerator("gpt", model, TextTokenizer(core, bos_id=1, ends=[2]))
+    return TextGenerator("gpt", model, TextTokenizer(core, bos_id=1, eos_ids=[2]))
 
 
 PIECES = {
@@ -367,7 +367,7 @@ def test_an_empty_prompt_begins_with_the_end_of_another_text(writer):
 
 
 def test_an_empty_prompt_begins_as_every_text_does_where_a_text_has_a_begin(writer, monkeypatch):
-    monkeypatch.setattr(TextTokenizer, "leading", 7)
+    monkeypatch.setattr(TextTokenizer, "prepended_bos_id", 7)
     assert writer.encode("") == [7]
     assert writer.encode("The") == [7, *writer.tokenizer.encode("The")]
 
