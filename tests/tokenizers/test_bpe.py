@@ -7,14 +7,14 @@ import sys
 import unicodedata
 
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import models, trainers
 
-import tokenizers
 from regard.errors import ConfigError, FolderError, InputError
 from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.words import split_words, whitespace_word_ids
-from tokenizers import models, trainers
 
 TEXTS = [
     "The cat sat on the mat.",

@@ -81,3 +81,17 @@ def test_a_template_reaches_nothing_and_changes_nothing(template):
     messages = [dict(message) for message in TALK]
     assert failure(template, messages)
     assert messages == TALK
+
+
+@pytest.mark.parametrize(
+    ("template", "bound"),
+    [
+        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "took more than 2 s"),
+        ("{{ '%0999999999d' % 1 }}", "memory"),
+        ("{{ messages | tojson(indent=10**9) }}", "memory"),
+        ("{{ 'x' * 10**7 }}", "wrote more than 4,000,000 bytes"),
+    ],
+)
+def test_a_template_without_bound_ends_with_an_error_and_the_next_one_renders(template, bound):
+    assert bound in failure(template)
+    assert apply_chat_template("{{ messages[0].content }}", TALK) == "Hi <there> é"

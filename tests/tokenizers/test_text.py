@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tokenizers import decoders, models, pre_tokenizers
 
-import tokenizers
 from regard.errors import ConfigError, FolderError, InputError
 from regard.tokenizers.streaming import StreamDecoder
 from regard.tokenizers.text import TextTokenizer
-from tokenizers import decoders, models, pre_tokenizers
 
 END = "<|endoftext|>"
 TEXTS = [

@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import tokenizers
 import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import models
 
-import tokenizers
 from regard.errors import ConfigError, FolderError, InputError
 from regard.tokenizers.wordpiece import WordPieceTokenizer, truncated_lengths
-from tokenizers import models
 
 SYMBOLS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [

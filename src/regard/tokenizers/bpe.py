@@ -11,10 +11,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+
 from regard.errors import ConfigError, FolderError, InputError
 from regard.tokenizers.token_bytes import byte_alphabet, printable_label
+from regard.tokenizers.untrusted import read_tokenizer
 from regard.tokenizers.words import single_token_words, word_ids_of_tokens
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 EOS_TOKEN, UNK_TOKEN, PAD_TOKEN = "</s>", "<unk>", "<pad>"
 MIN_VOCAB_SIZE = 256 + 3  # bytes and special tokens
@@ -78,12 +80,7 @@ class BPETokenizer:
     @classmethod
     def load(cls, path: Path | str) -> "BPETokenizer":
         """Read a tokenizer.json. FolderError names a file that is damaged or not ours."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-            core = tokenizers.Tokenizer.from_str(text)
-        except Exception as error:  # the library raises bare Exception for a file it cannot read
-            reason = " ".join(str(error).split())
-            raise FolderError(f"{path}: cannot be read as a tokenizer.json ({reason})") from error
+        core = read_tokenizer(path)
         found = tuple(core.id_to_token(number) for number in (0, 1, core.get_vocab_size() - 1))
         if found != (EOS_TOKEN, UNK_TOKEN, PAD_TOKEN):
             raise FolderError(

@@ -6,11 +6,11 @@ The library makes an object of every character, two seconds for a megabyte; a nu
 from collections.abc import Callable
 
 import numpy as np
-
 import tokenizers
+from tokenizers import Regex, decoders, models, pre_tokenizers
+
 from regard.errors import InputError
 from regard.tokenizers.token_bytes import byte_alphabet
-from tokenizers import Regex, decoders, models, pre_tokenizers
 
 EOS_TOKEN = "<|endoftext|>"
 

@@ -1,11 +1,20 @@
-"""Chat templates: render a conversation as the prompt of a chat model, in a sandbox, as Hugging Face does."""
+"""Chat templates: render a conversation as the prompt of a chat model, as Hugging Face does.
 
-import json
+A template comes with the model and is a program. It runs in jinja's sandbox inside a child process with bounds on time,
+memory and output, so that a hostile one ends with an error.
+"""
+
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from regard.errors import InputError
+from regard.limits import LimitError, Worker
+
+MAX_SECONDS = 2.0
+MAX_MEGABYTES = 256
+MAX_BYTES = 4_000_000  # of a rendered prompt, as JSON
 
 
 def apply_chat_template(
@@ -19,42 +28,32 @@ def apply_chat_template(
     """Render messages ({"role": "user", "content": "..."}) as the prompt text.
 
     With `add_generation_prompt` the prompt ends where the model's answer starts. InputError: the template rejects
-    the messages, or fails.
+    the messages, fails, or exceeds its bounds.
     """
-    import jinja2
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    sandbox = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    sandbox.filters["tojson"] = _to_json  # jinja's own filter escapes < and é, which no model was trained on
-    sandbox.globals |= {"raise_exception": _reject, "strftime_now": _format_now}
+    variables = {
+        "messages": list(messages),
+        "bos_token": bos_token or "",
+        "eos_token": eos_token or "",
+        "add_generation_prompt": add_generation_prompt,
+    }
     try:
-        return sandbox.from_string(template).render(
-            messages=messages,
-            bos_token=bos_token or "",
-            eos_token=eos_token or "",
-            add_generation_prompt=add_generation_prompt,
-        )
-    except InputError:
-        raise
-    except jinja2.TemplateSyntaxError as error:
-        raise InputError(f"chat template, line {error.lineno}: {_one_line(error)}; use another template") from error
-    except Exception as error:  # a template is a program: it may fail in any way
-        raise InputError(f"chat template: {_one_line(error)}; give messages this model can take") from error
+        answer = _worker().ask({"template": template, "variables": variables})
+    except LimitError as error:
+        raise InputError(f"chat template: it {error}; use another template") from error
+    if "text" in answer:
+        return str(answer["text"])
+    if "refused" in answer:
+        raise InputError(f"the chat template says: {_one_line(answer['refused'])}")
+    if "line" in answer:
+        raise InputError(f"chat template, line {answer['line']}: {_one_line(answer['error'])}; use another template")
+    raise InputError(f"chat template: {_one_line(answer['error'])}; give messages this model can take")
 
 
-def _to_json(value: object, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+@cache
+def _worker() -> Worker:
+    script = Path(__file__).parent / "workers" / "chat_template.py"
+    return Worker(script, seconds=MAX_SECONDS, megabytes=MAX_MEGABYTES, max_bytes=MAX_BYTES)
 
 
-def _reject(message: object) -> None:
-    raise InputError(f"the chat template says: {' '.join(str(message).split())}")
-
-
-def _format_now(form: str) -> str:
-    return datetime.now().strftime(form)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

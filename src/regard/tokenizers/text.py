@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from regard.errors import ConfigError, FolderError
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from regard.errors import ConfigError, InputError
 from regard.files import encode_json
 from regard.tokenizers.bpe import check_utf8
 from regard.tokenizers.characters import EOS_TOKEN, build_byte_core, build_character_core, fast_encoder
 from regard.tokenizers.text_folder import read_folder
 from regard.tokenizers.token_bytes import TokenBytes, printable_label
+from regard.tokenizers.untrusted import read_tokenizer
 from regard.tokenizers.words import single_token_words, word_ids_of_tokens
-from tokenizers import decoders, models, pre_tokenizers, trainers
 
 MIN_VOCAB_SIZE = 256 + 1  # bytes and end of text
 Raw = bytes  # inside the class, `bytes` is a constructor
@@ -97,13 +99,7 @@ class TextTokenizer:
         FolderError names a file that cannot be read. Other bos and eos tokens are named in the files beside it, which
         `from_folder` reads.
         """
-        try:
-            content = source if isinstance(source, bytes) else Path(source).read_bytes()
-            core = tokenizers.Tokenizer.from_str(content.decode())
-        except Exception as error:  # the library raises bare Exception for a file it cannot read
-            name = "the tokenizer" if isinstance(source, bytes) else source
-            reason = " ".join(str(error).split())
-            raise FolderError(f"{name}: cannot be read as a tokenizer.json ({reason})") from error
+        core = read_tokenizer(source)
         eos_id = core.token_to_id(EOS_TOKEN)
         return cls(core, eos_ids=[] if eos_id is None else [eos_id])
 
@@ -172,6 +168,8 @@ class TextTokenizer:
             for text in texts:
                 check_utf8(text)
             raise
+        except Exception as error:  # the library's own: it has no tokens for a text, say
+            raise InputError(f"this tokenizer cannot encode the text: {' '.join(str(error).split())}") from error
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True, continuing: bool = False) -> str:
         """The text of the ids; an incomplete character (generation stopped inside an emoji) becomes U+FFFD.

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
+from tokenizers import decoders, models, pre_tokenizers
+
 from regard.errors import FolderError
 from regard.files import read_json
 from regard.tokenizers.characters import EOS_TOKEN
-from tokenizers import decoders, models, pre_tokenizers
+from regard.tokenizers.untrusted import read_tokenizer
 
 FolderTokenizer = tuple[tokenizers.Tokenizer, int | None, list[int], str | None]
 
@@ -37,14 +39,13 @@ def _read_core(folder: Path) -> tokenizers.Tokenizer:
     whole, vocab, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
     if not whole.is_file() and not (vocab.is_file() and merges.is_file()):
         raise FolderError(f"{folder}: has no tokenizer; wanted tokenizer.json, or vocab.json and merges.txt")
+    if whole.is_file():
+        return read_tokenizer(whole)
     try:
-        if whole.is_file():
-            return tokenizers.Tokenizer.from_str(whole.read_text(encoding="utf-8"))
         return _build_gpt2(json.loads(vocab.read_bytes()), merges.read_text(encoding="utf-8"))
     except Exception as error:  # the library raises bare Exception for a file it cannot read
-        name = whole if whole.is_file() else f"{vocab} and merges.txt"
         reason = " ".join(str(error).split())
-        raise FolderError(f"{name}: cannot be read as a tokenizer ({reason}); copy it again") from error
+        raise FolderError(f"{vocab} and merges.txt: cannot be read as a tokenizer ({reason}); copy it again") from error
 
 
 def _build_gpt2(vocab: dict[str, int], merges: str) -> tokenizers.Tokenizer:
@@ -91,8 +92,12 @@ def _ids_by_number(core: tokenizers.Tokenizer, folder: Path, key: str, *configs:
 def _chat_template(folder: Path, tokenizer_config: dict[str, Any]) -> str | None:
     path = folder / "chat_template.jinja"
     if path.is_file():
-        return path.read_text(encoding="utf-8")
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise FolderError(f"{path}: is not UTF-8 ({error.reason} at byte {error.start}); copy it again") from error
     value = tokenizer_config.get("chat_template")
     if isinstance(value, list):  # several, by name
-        value = {entry["name"]: entry["template"] for entry in value}.get("default")
+        named = {entry.get("name"): entry.get("template") for entry in value if isinstance(entry, dict)}
+        value = named.get("default")
     return value if isinstance(value, str) else None

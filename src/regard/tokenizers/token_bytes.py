@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 import tokenizers
+
 from regard.errors import InputError
 
 SPACE = "▁"  # SentencePiece's spelling of a space

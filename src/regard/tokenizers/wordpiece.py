@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from regard.errors import FolderError
+
+from regard.errors import FolderError, InputError
 from regard.files import encode_json
 from regard.tokenizers.bpe import check_utf8
 from regard.tokenizers.wordpiece_folder import read_core, read_folder, read_vocab
@@ -172,6 +173,8 @@ class WordPieceTokenizer:
             for text in texts:
                 check_utf8(text)
             raise
+        except Exception as error:  # the library's own: it has no tokens for a text, say
+            raise InputError(f"this tokenizer cannot encode the text: {' '.join(str(error).split())}") from error
         return found
 
     def _add_special_tokens(

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
+from tokenizers import models, normalizers
+
 from regard.errors import FolderError
 from regard.files import read_json
+from regard.tokenizers.untrusted import read_tokenizer
 from regard.tokenizers.wordpiece_training import SPECIAL_TOKENS, build_core
-from tokenizers import models, normalizers
 
 # Keys of tokenizer_config.json for the normalizer, and our parameters.
 NORMALIZER_KEYS = {
@@ -51,13 +53,8 @@ def _read_tokens(path: Path) -> list[str]:
 
 def read_core(source: Path | str | bytes) -> tokenizers.Tokenizer:
     """The tokenizer of a tokenizer.json, from its path or its bytes. FolderError: not a WordPiece tokenizer."""
+    core = read_tokenizer(source)
     name = "the tokenizer" if isinstance(source, bytes) else source
-    try:
-        content = source if isinstance(source, bytes) else Path(source).read_bytes()
-        core = tokenizers.Tokenizer.from_str(content.decode())
-    except Exception as error:  # the library raises bare Exception for a file it cannot read
-        reason = " ".join(str(error).split())
-        raise FolderError(f"{name}: cannot be read as a tokenizer.json ({reason})") from error
     if not isinstance(core.model, models.WordPiece):
         raise FolderError(f"{name}: its model is {type(core.model).__name__}, wanted WordPiece, as in BERT")
     return core

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 import tokenizers
-from regard.errors import ConfigError
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from regard.errors import ConfigError
 
 # By the keys of tokenizer_config.json. [CLS] starts a text (`bos_id`) and [SEP] ends it (`eos_id`).
 SPECIAL_TOKENS = {

@@ -1,0 +1,126 @@
+"""Read a tokenizer.json that somebody else made.
+
+The tokenizer library trusts its file: some settings make it panic, loop or allocate without bound when a text comes. A
+file made of the common components with ordinary settings is read as it is. Any other is first tried on a few texts in
+a child process with bounds on time and memory (regard.limits); what fails there is refused with one line.
+"""
+
+import json
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from regard.errors import FolderError
+from regard.limits import LimitError, Worker
+
+MAX_SECONDS = 4.0
+MAX_MEGABYTES = 768
+MAX_BYTES = 1_000_000
+MAX_STRIP = 16  # characters a decoder may strip: Llama strips one
+COMMON = {
+    "normalizer": {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "BertNormalizer"},
+    "pre_tokenizer": {
+        "ByteLevel",
+        "Whitespace",
+        "WhitespaceSplit",
+        "BertPreTokenizer",
+        "Metaspace",
+        "Digits",
+        "Punctuation",
+    },
+    "post_processor": {"ByteLevel", "BertProcessing", "RobertaProcessing", "TemplateProcessing"},
+    "decoder": {"ByteLevel", "WordPiece", "Metaspace", "Fuse", "ByteFallback", "BPEDecoder", "Strip"},
+}
+# The key under which a Sequence of such components lists them.
+SEQUENCES = {
+    "normalizer": "normalizers",
+    "pre_tokenizer": "pretokenizers",
+    "post_processor": "processors",
+    "decoder": "decoders",
+}
+
+
+def read_tokenizer(source: Path | str | bytes) -> tokenizers.Tokenizer:
+    """The tokenizer of a tokenizer.json, from its path or its bytes. FolderError: it cannot be read, or is refused."""
+    name = "the tokenizer" if isinstance(source, bytes) else source
+    try:
+        content = source if isinstance(source, bytes) else Path(source).read_bytes()
+        text = content.decode()
+        common = is_common(json.loads(text))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _unreadable(name, error) from error
+    if not common:
+        _try_out(text, name)
+    try:
+        return tokenizers.Tokenizer.from_str(text)
+    except Exception as error:  # the library raises bare Exception for a file it cannot read
+        raise _unreadable(name, error) from error
+
+
+def is_common(content: Any) -> bool:
+    """Whether a parsed tokenizer.json consists of common components with ordinary settings."""
+    if not isinstance(content, dict) or content.get("truncation") or content.get("padding"):
+        return False
+    added = content.get("added_tokens") or []
+    if not all(isinstance(token, dict) and token.get("content") for token in added):
+        return False
+    return _is_common_model(content.get("model")) and all(
+        _is_common_part(kind, part) for kind in COMMON for part in _parts(content.get(kind), SEQUENCES[kind])
+    )
+
+
+def _is_common_model(model: Any) -> bool:
+    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
+        return False  # Unigram has a list: tried out
+    if model.get("dropout"):
+        return False
+    return model.get("type", "BPE") == "BPE" or (
+        model.get("type") == "WordPiece" and model.get("unk_token") in model["vocab"]
+    )
+
+
+def _is_common_part(kind: str, part: Any) -> bool:
+    if not isinstance(part, dict) or part.get("type") not in COMMON[kind]:
+        return False
+    if part["type"] == "Strip":
+        return all(isinstance(part.get(side), int) and part[side] <= MAX_STRIP for side in ("start", "stop"))
+    if part["type"] == "TemplateProcessing":
+        known = part.get("special_tokens")
+        pieces = [piece for side in ("single", "pair") for piece in part.get(side) or []]
+        named = [
+            piece["SpecialToken"].get("id") for piece in pieces if isinstance(piece, dict) and "SpecialToken" in piece
+        ]
+        return isinstance(known, dict) and all(name in known for name in named)
+    return True
+
+
+def _parts(part: Any, key: str) -> Iterable[Any]:
+    """A component, or the components of a sequence; none where there is no component."""
+    if part is None:
+        return []
+    if isinstance(part, dict) and part.get("type") == "Sequence" and isinstance(part.get(key), list):
+        return part[key]
+    return [part]
+
+
+def _try_out(text: str, name: object) -> None:
+    try:
+        failure = _worker().ask(text)["failure"]
+    except LimitError as error:
+        failure = f"it {error} on a short text"
+    if failure:
+        raise FolderError(f"{name}: cannot be read as a tokenizer.json ({' '.join(failure.split())}); copy it again")
+
+
+@cache
+def _worker() -> Worker:
+    script = Path(__file__).parent / "workers" / "try_tokenizer.py"
+    return Worker(script, seconds=MAX_SECONDS, megabytes=MAX_MEGABYTES, max_bytes=MAX_BYTES)
+
+
+def _unreadable(name: object, error: Exception) -> FolderError:
+    reason = " ".join(str(error).split())[:200]
+    return FolderError(f"{name}: cannot be read as a tokenizer.json ({reason}); copy it again")

@@ -1,0 +1,1 @@
+"""Scripts that run in a child process with bounds (regard.limits); they import nothing of regard."""
