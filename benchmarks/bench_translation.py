@@ -16,12 +16,12 @@ if __name__ == "__main__":  # not in the processes of the peers
     os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # as `regard run` sets it
 
 import ctranslate2
+import tokenizers
 import torch
 import transformers
 from ctranslate2.converters import TransformersConverter
 from transformers import MarianMTModel
 
-import tokenizers
 from regard import runtime
 from regard.files import write_folder
 from regard.generation import Beam, Greedy, generate

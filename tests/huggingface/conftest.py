@@ -4,13 +4,13 @@ import json
 import shutil
 
 import pytest
+import tokenizers
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-
-import tokenizers
-from regard.synthetic.translation.sentences import sentences
 from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from regard.synthetic.translation.sentences import sentences
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()

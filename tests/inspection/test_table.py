@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer as Core
+from tokenizers import decoders, models
 from torch.testing import assert_close
 
 from regard.errors import InputError
@@ -11,8 +13,6 @@ from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.text import TextTokenizer
 from regard.tokenizers.words import single_token_words
 from tests.contracts.examples import CAUSAL_LM, SEQ2SEQ, named
-from tokenizers import Tokenizer as Core
-from tokenizers import decoders, models
 
 
 @pytest.mark.parametrize("example", [*SEQ2SEQ, *CAUSAL_LM], ids=named)

@@ -4,13 +4,13 @@ import io
 
 import pytest
 import sentencepiece
-
 import tokenizers
+from tokenizers import models, pre_tokenizers, processors
+
 from regard.errors import FolderError
 from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.sentencepiece import SentencePieceTokenizer
 from regard.tokenizers.unigram import UnigramTokenizer
-from tokenizers import models, pre_tokenizers, processors
 
 TEXTS = ["the cat sat on the mat", "the cats are walking and talking", "¿dónde está el gato? está en la casa"] * 20
 SENTINELS = [f"<extra_id_{number}>" for number in reversed(range(3))]

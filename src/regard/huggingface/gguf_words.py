@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
+
 from regard.errors import FolderError
 from regard.tokenizers.text import TextTokenizer
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
 PREFIX = "tokenizer.ggml."
 CONTROL, USER = 3, 4  # token types: never text, and matched whole in a text

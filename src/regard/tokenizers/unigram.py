@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
+
 from regard.errors import FolderError
 from regard.tokenizers.metaspace import SPECIAL_TOKENS, MetaspaceTokenizer
 from regard.tokenizers.token_bytes import SPACE

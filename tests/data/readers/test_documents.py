@@ -12,6 +12,7 @@ import pytest
 import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
 
 from regard.data import chunking as cutting
 from regard.data.chunking import Piece, in_pieces
@@ -19,7 +20,6 @@ from regard.data.readers import documents
 from regard.data.readers.documents import expand, read_documents
 from regard.data.readers.pairs import BadLines
 from regard.errors import DataError
-from tokenizers import pre_tokenizers
 
 TEXTS = ["Call me Ishmael.\n\nSome years ago", "  Çà et là 🙂\t\n", "a"]
 

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from tokenizers import processors
 
 import regard
 from regard.data.chunking import Piece
@@ -13,7 +14,6 @@ from regard.tasks.language_modeling import evaluate as text_scoring
 from regard.tasks.language_modeling.evaluate import score_pieces, score_text
 from regard.tasks.language_modeling.pipeline import TextGenerator
 from regard.tokenizers.text import TextTokenizer
-from tokenizers import processors
 
 END = "<|endoftext|>"
 TEXTS = ["The old captain. " * 9, "A small boy", "Nobody " * 30]

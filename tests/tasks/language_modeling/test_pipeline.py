@@ -5,10 +5,11 @@ import math
 from dataclasses import replace
 
 import pytest
+import tokenizers
 import torch
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 import regard
-import tokenizers
 from regard.errors import FolderError, InputError
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.metrics.agreement import agreement
@@ -16,7 +17,6 @@ from regard.models.gpt import GPT, GPTConfig
 from regard.tasks.language_modeling import pipeline as module
 from regard.tasks.language_modeling.pipeline import GeneratedText, Page, TextGenerator, _ranked
 from regard.tokenizers.text import TextTokenizer
-from tokenizers import decoders, models, pre_tokenizers, processors
 
 PROMPTS = [
     "The old captain",
