@@ -12,14 +12,14 @@ from regard.experiments.adapters import CausalLMAdapter, EncoderAdapter, VisionL
 from regard.experiments.laws import LAWS, ModelAdapter, check
 from regard.layers import masks
 from regard.layers.attention import KeysValues, MultiHeadAttention, SelfAttention, attend
-from regard.layers.decoding import PromptState
+from regard.layers.decoding import CrossAttentionState, PromptState
 from regard.models import model_class
 from regard.models.base import CausalLMIds, SpecialIds
 from regard.models.bert import BertForPreTraining, Read
 from regard.models.captioner import Captioner, LSTMState
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
-from regard.models.transformer import Encoder, Transformer, TransformerConfig, TransformerState
+from regard.models.transformer import Encoder, Transformer, TransformerConfig
 from regard.synthetic.translation.sentences import sentences
 from tests.contracts.examples import CAPTIONERS, ENCODERS, VISION_LANGUAGE, named
 
@@ -78,7 +78,7 @@ class ReordersTheMemoryAlone(Transformer):
 
         def reorder(rows):
             caches, state.caches = state.caches, []
-            TransformerState.reorder(state, rows)
+            CrossAttentionState.reorder(state, rows)
             state.caches = caches
 
         state.reorder = reorder
@@ -155,7 +155,7 @@ class MixesUpItsBeams(Transformer):
         state = super().start(source)
 
         def reorder(rows):
-            TransformerState.reorder(state, rows)
+            CrossAttentionState.reorder(state, rows)
             if rows.dim() == 2 and rows.shape[1] > 1:
                 state.memory = [type(pair)(pair.key.roll(1, 0), pair.value) for pair in state.memory]
 

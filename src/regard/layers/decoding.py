@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard.errors import InputError
 from regard.layers import masks
+from regard.layers.attention import KeysValues
 from regard.layers.kv_cache import KVCache
 
 Method = TypeVar("Method", bound=Callable)
@@ -59,6 +60,30 @@ class PromptState:
             return None
         columns = torch.arange(self.length + 1, device=self.left_padding.device)
         return (columns >= self.left_padding[:, None])[:, None, None]
+
+
+@dataclass
+class CrossAttentionState:
+    """What a decoder with cross-attention carries from step to step: the encoded inputs, and the KV cache.
+
+    An input may have several rows (beams); the keys and values of its memory are kept once.
+    """
+
+    first: Tensor  # (B,) the tokens to step first
+    memory: list[KeysValues]  # of each decoder block
+    caches: list[KVCache]  # of each decoder block
+    memory_mask: Tensor | None = None  # (inputs, 1, 1, S); None: the memory has no padding
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i becomes what row rows[i] was; rows (inputs, beams): the beams of a line share an input."""
+        kept = kept_inputs(rows, len(self.first), len(self.memory[0].key))
+        if kept is not None:
+            self.memory = [KeysValues(block.key[kept], block.value[kept]) for block in self.memory]
+            self.memory_mask = None if self.memory_mask is None else self.memory_mask[kept]
+        rows = rows.flatten()
+        self.first = self.first[rows]
+        for cache in self.caches:
+            cache.reorder(rows)
 
 
 def prefill_inputs(

@@ -27,7 +27,7 @@ from regard.errors import ConfigError
 from regard.images.normalizing import recolor
 from regard.layers import cost
 from regard.layers.attention import Additive, KeysValues, MultiHeadAttention, attend_written_out
-from regard.layers.decoding import kept_inputs
+from regard.layers.decoding import CrossAttentionState, kept_inputs
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
@@ -202,7 +202,7 @@ class Captioner(Model):
         logits = self.decoder(target, self.start(pixels), weights)
         return Looked(logits, torch.cat(weights, dim=1))
 
-    def start(self, pixels: Tensor) -> "LSTMState | TransformerState":
+    def start(self, pixels: Tensor) -> "LSTMState | CrossAttentionState":
         """See the picture once; what `step` needs from then on."""
         side = self.config.side
         assert pixels.shape[1:] == (3, side, side), f"pixels {tuple(pixels.shape)}, wanted (B, 3, {side}, {side})"
@@ -210,8 +210,8 @@ class Captioner(Model):
         return self.decoder.begin(self.encoder(pixels), first)
 
     def step(
-        self, tokens: Tensor, state: "LSTMState | TransformerState"
-    ) -> tuple[Tensor, "LSTMState | TransformerState"]:
+        self, tokens: Tensor, state: "LSTMState | CrossAttentionState"
+    ) -> tuple[Tensor, "LSTMState | CrossAttentionState"]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
         return self.decoder.step(tokens, state), state  # type: ignore[arg-type]
 
@@ -343,25 +343,6 @@ class LSTMDecoder(nn.Module):
 # ------------------------------------------------ the Transformer's
 
 
-@dataclass
-class TransformerState:
-    """What decoding carries: the grid's keys and values, once a picture, and the cache of what was written."""
-
-    first: Tensor  # (B,) the tokens to step first
-    memory: list[KeysValues]  # of each block
-    caches: list[KVCache]  # of each block
-
-    def reorder(self, rows: Tensor) -> None:
-        """Row i becomes what row rows[i] was; rows (pictures, beams) says that each line shares a picture."""
-        moved = kept_inputs(rows, len(self.first), len(self.memory[0].key))
-        if moved is not None:
-            self.memory = [KeysValues(read.key[moved], read.value[moved]) for read in self.memory]
-        rows = rows.flatten()
-        self.first = self.first[rows]
-        for cache in self.caches:
-            cache.reorder(rows)
-
-
 class TransformerDecoder(nn.Module):
     """Each block looks back at what is written, then at the grid."""
 
@@ -377,19 +358,19 @@ class TransformerDecoder(nn.Module):
     def looking(self) -> list[str]:
         return [f"blocks.{number}.memory_attention.weights" for number in range(len(self.blocks))]
 
-    def begin(self, grid: Tensor, first: Tensor) -> TransformerState:
+    def begin(self, grid: Tensor, first: Tensor) -> CrossAttentionState:
         """Before the first word: the grid (B, P, D) as each block sees it, projected once a picture."""
         memory = [block.memory_attention.remember(grid) for block in self.blocks]  # type: ignore[union-attr, operator]
-        return TransformerState(first, memory, [KVCache() for _ in self.blocks])
+        return CrossAttentionState(first, memory, [KVCache() for _ in self.blocks])
 
-    def forward(self, target: Tensor, state: TransformerState, seen: list[Tensor] | None = None) -> Tensor:
+    def forward(self, target: Tensor, state: CrossAttentionState, seen: list[Tensor] | None = None) -> Tensor:
         """Logits (B, T, V) behind each token of the target (B, T), all at once; the weights go to `seen`."""
         hidden = self._embed(target, 0)
         for block, memory in zip(self.blocks, state.memory, strict=True):
             hidden = block(hidden, memory, seen=seen)
         return self.embedding.logits(self.norm(hidden))
 
-    def step(self, tokens: Tensor, state: TransformerState) -> Tensor:
+    def step(self, tokens: Tensor, state: CrossAttentionState) -> Tensor:
         """Logits (B, V) behind one more token (B,); the caches grow."""
         hidden = self._embed(tokens[:, None], state.caches[0].length)
         for block, memory, cache in zip(self.blocks, state.memory, state.caches, strict=True):

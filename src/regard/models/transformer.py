@@ -9,7 +9,6 @@ Post-norm is the paper's: norm(x + f(x)). Pre-norm, x + f(norm(x)), trains witho
 the end. Dropout stands where the paper has it (5.4): on each sublayer's output and on embedding plus position.
 """
 
-from dataclasses import dataclass
 from typing import Literal, Self
 
 import torch
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.layers import cost, masks
 from regard.layers.attention import KeysValues, MultiHeadAttention
-from regard.layers.decoding import kept_inputs, shortlisted
+from regard.layers.decoding import CrossAttentionState, shortlisted
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
@@ -159,12 +158,12 @@ class Transformer(Model):
         hidden = self._embed(self._target_table, target)
         return self.logits(self.decoder(hidden, self.decoder.remember(memory), mask))
 
-    def start(self, source: Tensor) -> "TransformerState":
+    def start(self, source: Tensor) -> CrossAttentionState:
         """Read the source (B, S) once; what `step` needs from then on."""
         mask = masks.padding(source, self.config.special_ids.pad_id)
         head_width = self.config.width // self.config.heads
         memory = encode_unpadded(self._encode, source, mask, encoder=self.encoder, head_width=head_width)
-        return TransformerState(
+        return CrossAttentionState(
             first=source.new_full((len(source),), self.config.special_ids.bos_id),
             memory=self.decoder.remember(memory),
             memory_mask=None if bool(mask.all()) else mask,
@@ -172,12 +171,12 @@ class Transformer(Model):
         )
 
     @shortlisted
-    def step(self, tokens: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
+    def step(self, tokens: Tensor, state: CrossAttentionState) -> tuple[Tensor, CrossAttentionState]:
         """Logits (B, V) for what follows one more token (B,) in every row."""
         hidden, state = self.decode_step(tokens, state)
         return self.logits(hidden), state
 
-    def decode_step(self, tokens: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
+    def decode_step(self, tokens: Tensor, state: CrossAttentionState) -> tuple[Tensor, CrossAttentionState]:
         """A step without its logits: the hidden states (B, D) they are computed from."""
         hidden = self._embed(self._target_table, tokens[:, None], start=state.caches[0].length)
         return self.decoder(hidden, state.memory, state.memory_mask, caches=state.caches)[:, 0], state
@@ -226,30 +225,6 @@ class Transformer(Model):
     def blocks(self) -> list[nn.Module]:
         """The repeated parts, for whoever compiles, shards or recomputes them from outside."""
         return [*self.encoder.blocks, *self.decoder.blocks]
-
-
-@dataclass
-class TransformerState:
-    """What decoding carries from step to step: the memory's keys and values, and the cache of what was written.
-
-    Rows may be several to a sentence (beams); the memory is kept once a sentence.
-    """
-
-    first: Tensor  # (B,) the tokens to step first
-    memory: list[KeysValues]  # of each decoder block
-    memory_mask: Tensor | None
-    caches: list[KVCache]  # of each decoder block
-
-    def reorder(self, rows: Tensor) -> None:
-        """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
-        moved = kept_inputs(rows, len(self.first), len(self.memory[0].key))
-        if moved is not None:
-            self.memory = [KeysValues(read.key[moved], read.value[moved]) for read in self.memory]
-            self.memory_mask = None if self.memory_mask is None else self.memory_mask[moved]
-        rows = rows.flatten()
-        self.first = self.first[rows]
-        for cache in self.caches:
-            cache.reorder(rows)
 
 
 class Encoder(nn.Module):
