@@ -21,8 +21,8 @@ from transformers import (
 
 import bench_encoding
 from regard import runtime
-from regard.data.batches import Position
-from regard.data.rows import RowData, Rows
+from regard.data.batches import DataPosition
+from regard.data.rows import RowDataset, RowSplits
 from regard.models.bert import BertForSequenceClassification, BertForSequenceClassificationConfig
 from regard.tasks.classification.task import Classification
 from regard.tasks.fine_tuning import config_with_head, encoder_weights
@@ -46,10 +46,10 @@ def with_regard() -> Way:
     model = BertForSequenceClassification(config).train()
     load_pretrained(model, encoder_weights(inputs, config))
     encoded = inputs.pipeline.tokenizer.encode_batch(texts(), max_length=LONGEST)
-    rows = Rows(encoded, np.arange(TEXTS) % 2, inputs.pipeline.tokenizer.pad_id)
-    task = Classification(RowData(rows, rows), config.labels, ("accuracy",))
+    rows = RowDataset(encoded, np.arange(TEXTS) % 2, inputs.pipeline.tokenizer.pad_id)
+    task = Classification(RowSplits(rows, rows), config.labels, ("accuracy",))
     optimizers = make_optimizers(model, kind="adamw", weight_decay=0.01)
-    batches = task.training_batches(max_tokens=ROWS * LONGEST, seed=1, start=Position(0, 0))
+    batches = task.training_batches(max_tokens=ROWS * LONGEST, seed=1, start=DataPosition(0, 0))
 
     def way() -> float:
         pieces = 0

@@ -22,7 +22,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 import regard
 from regard import runtime
-from regard.data.chunking import Piece
+from regard.data.chunking import TextChunk
 from regard.generation import Greedy, generate
 from regard.generation.decode import Limits
 from regard.layers.quantized import quantize
@@ -92,7 +92,7 @@ def smollm2() -> None:
 
     text = "\n\n".join(topics[name] for name in sorted(topics))[:12_000]
     losses = {
-        name: score_pieces(one, iter([Piece(text)]))["loss"] for name, one in (("float32", exact), ("int8", small))
+        name: score_pieces(one, iter([TextChunk(text)]))["loss"] for name, one in (("float32", exact), ("int8", small))
     }
     report("loss of SmolLM2-135M on held-out text, int8", losses["int8"], "float32", losses["float32"], "nats a token")
     prompt = exact.tokenizer.encode("The history of the printing press begins")

@@ -22,8 +22,9 @@ import transformers
 from transformers import MarianConfig, MarianMTModel
 
 from regard import runtime
-from regard.data.batches import bucketed, collate_padded, shuffled
-from regard.data.readers.pairs import BadLines, read_pairs
+from regard.data.batches import bucket_by_length, collate_padded, shuffle_indices
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.pairs import read_pairs
 from regard.huggingface import marian
 from regard.models.base import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
@@ -56,7 +57,7 @@ class Words:
 def pairs(path: str | None) -> list[tuple[np.ndarray, np.ndarray]]:
     chance = np.random.default_rng(0)
     if path:
-        texts = list(read_pairs([Path(path)], on_error="skip", report=BadLines(), longest=100))[:40_000]
+        texts = list(read_pairs([Path(path)], on_error="skip", report=BadRows(), longest=100))[:40_000]
         tokenizer = BPETokenizer.train((side for pair in texts for side in pair), VOCABULARY)
         sides = [tokenizer.encode_batch([pair[side] for pair in texts]) for side in (0, 1)]
         return [(np.array(source), np.array(target)) for source, target in zip(*sides, strict=True)]
@@ -77,7 +78,8 @@ def with_regard(path: str | None) -> Way:
     optimizers = make_optimizers(model, kind="adamw", weight_decay=0.01)
     task = Translation(Words())  # type: ignore[arg-type]
     batches = (
-        collate_padded(ids, rows, *SYMBOLS) for rows in bucketed(source, target, max_tokens=BUDGET, seed=0, epoch=0)
+        collate_padded(ids, rows, *SYMBOLS)
+        for rows in bucket_by_length(source, target, max_tokens=BUDGET, seed=0, epoch=0)
     )
 
     def way() -> float:
@@ -96,7 +98,7 @@ def with_transformers(path: str | None) -> Way:
     ids = pairs(path)
     model = MarianMTModel(MarianConfig(**marian.to_theirs(CONFIG))).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    order = iter(shuffled(len(ids), 0, 0, 0))
+    order = iter(shuffle_indices(len(ids), 0, 0, 0))
 
     def way() -> float:
         tokens = 0

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regard.errors import FolderError
-from regard.files import MANIFEST, remove_remains, verify, write_file, write_files, write_folder
+from regard.files import MANIFEST, remove_leftovers, verify, write_file, write_files, write_folder
 
 FILES = {"a.json": b'{"x": 1}\n', "b.bin": bytes(range(256))}
 
@@ -76,7 +76,7 @@ def test_a_damaged_manifest_is_found(folder, manifest):
 
 def test_no_manifest_means_no_model_folder(folder):
     (folder / MANIFEST).unlink()
-    with pytest.raises(FolderError, match="it is no model folder, or its saving never finished"):
+    with pytest.raises(FolderError, match="it is not a model folder, or saving it did not finish"):
         verify(folder)
 
 
@@ -97,7 +97,7 @@ def test_a_crash_at_any_write_leaves_the_old_folder_or_the_new_one(folder, fatal
     monkeypatch.undo()
     assert set(verify(folder)) == set(FILES)
     assert (folder / "a.json").read_bytes() in (FILES["a.json"], b"new")
-    remove_remains(folder.parent)
+    remove_leftovers(folder.parent)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
@@ -111,7 +111,10 @@ def test_a_folder_that_cannot_be_written_is_named_and_leaves_nothing(tmp_path, m
         write_folder(tmp_path / "model", FILES)
     assert not list(tmp_path.iterdir())
     if isinstance(broken, OSError):
-        assert str(told.value) == f"cannot write {tmp_path}/model: File too large; make room or choose another place"
+        assert (
+            str(told.value)
+            == f"cannot write {tmp_path}/model: File too large; free some space or choose another folder"
+        )
 
 
 def test_the_manifest_goes_first_and_comes_last(folder, monkeypatch):

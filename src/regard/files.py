@@ -1,19 +1,22 @@
-"""Folders that are there whole or not at all, and that can prove what they hold.
+"""Atomic, verified files and folders.
 
-A file is written beside its place, synced and renamed; a folder likewise. MANIFEST.json lists the SHA-256 and size of
-every file and is written last, so that it vouches for the others; `verify` holds a folder against it.
+A file is written to a temporary sibling, fsynced and renamed, and then its parent folder is fsynced; a folder likewise.
+So a reader finds the old content or the new, never half of it, also after a power failure. Two kinds of folder can be
+verified: a model folder against its MANIFEST.json, which lists the SHA-256 and size of every file and is written
+last; and a cached dataset against the digests that `DigestedFile` computes while writing.
 """
 
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from regard.errors import FolderError
+from regard.errors import DataError, FolderError
 
 MANIFEST = "MANIFEST.json"
 
@@ -21,8 +24,60 @@ Files = Mapping[str, bytes]
 Manifest = dict[str, dict[str, Any]]
 
 
+class FolderExistsError(DataError):
+    """The folder to create exists: it did before, or another process was faster."""
+
+
+# ------------------------------------------------ write files
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file atomically, replacing an old one."""
+    with atomic_write(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces `path` when the block ends without an error."""
+    new = path.with_name(f".new-{path.name}")
+    try:
+        with new.open("wb") as file:
+            yield file
+            _fsync(file)
+        new.rename(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+    _fsync_folder(path.parent)
+
+
+class DigestedFile:
+    """A file that computes its digest while it is written."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._digest = hashlib.blake2b(digest_size=32)
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._digest.update(data)
+
+    def finish(self) -> dict[str, Any]:
+        """Flush to disk. Returns size and digest, for `check_digest`."""
+        size = self._file.tell()
+        _fsync(self._file)
+        return {"bytes": size, "blake2b": self._digest.hexdigest()}
+
+    def close(self) -> None:
+        self._file.close()
+
+
+# ------------------------------------------------ write folders
+
+
 def write_folder(folder: Path, files: Files) -> None:
-    """Make a folder that is there whole or not at all, also when the power goes; one of that name is replaced."""
+    """Write a folder with a manifest atomically, replacing an old one."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     new = folder.with_name(f".new-{folder.name}")
     shutil.rmtree(new, ignore_errors=True)
@@ -33,17 +88,17 @@ def write_folder(folder: Path, files: Files) -> None:
         shutil.rmtree(new, ignore_errors=True)
         if isinstance(error, OSError):
             reason = error.strerror or error
-            raise FolderError(f"cannot write {folder}: {reason}; make room or choose another place") from error
+            raise FolderError(f"cannot write {folder}: {reason}; free some space or choose another folder") from error
         raise
     remove_folder(folder)
     new.rename(folder)
-    _sync(folder.parent)
+    _fsync_folder(folder.parent)
 
 
 def write_files(folder: Path, files: Files) -> None:
-    """Put files into a folder, each whole or not at all; the manifest last, so that it vouches for the others.
+    """Write files into a folder, each atomically, and the manifest last.
 
-    A name may have a folder before it: "1_Pooling/config.json".
+    A name may contain a subfolder: "1_Pooling/config.json".
     """
     (folder / MANIFEST).unlink(missing_ok=True)
     manifest = {name: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)} for name, data in files.items()}
@@ -52,61 +107,72 @@ def write_files(folder: Path, files: Files) -> None:
         write_file(folder / name, data)
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Replace one file, whole or not at all."""
-    with replacing(path) as file:
-        file.write(data)
-
-
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that takes its name when all went well; until then, what stood there stays."""
-    new = path.with_name(f".new-{path.name}")
+def create_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder that is renamed to `folder` when the block ends without an error.
+
+    FolderExistsError: `folder` exists, before or after the block.
+    """
+    if folder.exists():
+        raise FolderExistsError(f"{folder}: exists already; remove it or choose another name")
+    unfinished = temporary_sibling(folder)
+    unfinished.mkdir(parents=True)
     try:
-        with new.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        new.rename(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
-    _sync(path.parent)
+        yield unfinished
+        _fsync_folder(unfinished)
+        try:
+            unfinished.rename(folder)
+        except OSError as error:
+            if folder.exists():
+                raise FolderExistsError(f"{folder}: was created by another process") from error
+            raise
+        _fsync_folder(folder.parent)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def temporary_sibling(folder: Path) -> Path:
+    """An unused hidden name beside the folder."""
+    return folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(4)}")
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder so that no half of it is ever seen under its name."""
+    """Remove a folder: rename it first, so that nobody reads half of it."""
     if folder.exists():
-        gone = folder.with_name(f".old-{folder.name}")
-        shutil.rmtree(gone, ignore_errors=True)
-        folder.rename(gone)
-        shutil.rmtree(gone)
+        old = folder.with_name(f".old-{folder.name}")
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+        shutil.rmtree(old)
 
 
-def remove_remains(parent: Path) -> None:
-    """Clear away what an interrupted save or removal left."""
-    for remains in [*parent.glob(".new-*"), *parent.glob(".old-*")]:
-        if remains.is_dir():
-            shutil.rmtree(remains)
+def remove_leftovers(parent: Path) -> None:
+    """Remove what an interrupted save or removal left."""
+    for leftover in [*parent.glob(".new-*"), *parent.glob(".old-*")]:
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
         else:
-            remains.unlink()
+            leftover.unlink()
 
 
-def encode_json(value: Any) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+def _fsync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
-def _sync(folder: Path) -> None:
-    """A rename is safe only once its folder is on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
+def _fsync_folder(folder: Path) -> None:
+    """A rename survives a power failure only after its folder is fsynced."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        os.fsync(descriptor)
     finally:
-        os.close(handle)
+        os.close(descriptor)
+
+
+# ------------------------------------------------ verify
 
 
 def verify(folder: Path) -> Manifest:
-    """Hold every file against the manifest; FolderError names the first that is missing or damaged."""
+    """Check every file of a model folder against its manifest; FolderError names the first bad one."""
     if not folder.is_dir():
         raise FolderError(f"{folder} is not a folder; wanted a model folder, as `regard train … -o FOLDER` makes it")
     manifest = _read_manifest(folder)
@@ -120,14 +186,35 @@ def verify(folder: Path) -> Manifest:
         if size != entry["size"]:
             raise FolderError(f"{path} is damaged: {size} bytes, the manifest says {entry['size']}")
         if _sha256(path) != entry["sha256"]:
-            raise FolderError(f"{path} is damaged: its content is not what the manifest says (SHA-256 differs)")
+            raise FolderError(f"{path} is damaged: its SHA-256 differs from the manifest's")
     return manifest
+
+
+def check_digest(path: Path, expected: dict[str, Any]) -> None:
+    """DataError unless the file has the size and digest that `DigestedFile.finish` returned."""
+    if not path.is_file():
+        raise DataError(f"{path}: is missing; create the folder again")
+    if (size := path.stat().st_size) != expected["bytes"]:
+        raise DataError(f"{path}: got {size:,} bytes, wanted {expected['bytes']:,}; create the folder again")
+    if digest(path).hexdigest() != expected["blake2b"]:
+        raise DataError(f"{path}: was changed or damaged (its digest differs); create the folder again")
+
+
+def digest(path: Path) -> "hashlib._Hash":
+    """The BLAKE2b digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     if not path.is_file():
-        raise FolderError(f"{folder} has no {MANIFEST}: it is no model folder, or its saving never finished")
+        raise FolderError(f"{folder} has no {MANIFEST}: it is not a model folder, or saving it did not finish")
     manifest = read_json(path)
     well_formed = all(
         isinstance(entry, dict) and {"sha256", "size"} <= entry.keys() and _is_inside(name)
@@ -144,8 +231,16 @@ def _is_inside(name: str) -> bool:
     return bool(path.name) and not path.is_absolute() and ".." not in path.parts
 
 
+# ------------------------------------------------ JSON
+
+
+def encode_json(value: Any) -> bytes:
+    """A value as indented UTF-8 JSON."""
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object of a folder."""
+    """Read a JSON object. FolderError: not a JSON object."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -153,8 +248,3 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FolderError(f"{path} holds {type(value).__name__}, wanted a JSON object")
     return value
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

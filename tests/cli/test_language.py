@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import regard
-from regard.data.chunking import Piece
+from regard.data.chunking import TextChunk
 from regard.errors import DataError
 from regard.tasks.language_modeling import evaluate as text_scoring
 from regard.tasks.language_modeling.evaluate import score_pieces
@@ -250,7 +250,12 @@ def test_evaluate_on_a_file_is_a_plain_sum_over_its_windows(here, novel, story, 
 def test_documents_follow_one_another_with_the_end_between_them(novel):
     writer = regard.load(novel)
     texts = ["The old captain. " * 9, "A small boy", "Nobody " * 30]
-    pieces = [Piece(texts[0][:40], last=False), Piece(texts[0][40:]), Piece(texts[1]), Piece(texts[2])]
+    pieces = [
+        TextChunk(texts[0][:40], is_last=False),
+        TextChunk(texts[0][40:]),
+        TextChunk(texts[1]),
+        TextChunk(texts[2]),
+    ]
     encode, end = writer.tokenizer.encode, writer.tokenizer.eos_id
     ids = [*encode(texts[0][:40]), *encode(texts[0][40:]), end, *encode(texts[1]), end, *encode(texts[2]), end]
     scores = score_pieces(writer, iter(pieces))
@@ -264,7 +269,7 @@ def test_scores_do_not_depend_on_how_many_windows_stand_side_by_side(novel, stor
     for rows, logits in ((8, 2**24), (1, 1000), (3, 300)):
         monkeypatch.setattr(text_scoring, "ROWS", rows)
         monkeypatch.setattr(text_scoring, "LOGITS", logits)
-        found.append(score_pieces(writer, iter([Piece(story.read_text()[:3000])])))
+        found.append(score_pieces(writer, iter([TextChunk(story.read_text()[:3000])])))
     assert found[1]["loss"] == pytest.approx(found[0]["loss"], rel=1e-5)
     assert found[2]["loss"] == pytest.approx(found[0]["loss"], rel=1e-5)
     assert len({one["tokens"] for one in found}) == 1
@@ -273,8 +278,8 @@ def test_scores_do_not_depend_on_how_many_windows_stand_side_by_side(novel, stor
 def test_one_token_foretells_nothing(novel):
     writer = regard.load(novel)
     with pytest.raises(DataError, match="wanted at least two"):
-        score_pieces(writer, iter([Piece("a", last=False)]))
-    assert score_pieces(writer, iter([Piece("a")]))["tokens"] == 1  # the end behind it
+        score_pieces(writer, iter([TextChunk("a", is_last=False)]))
+    assert score_pieces(writer, iter([TextChunk("a")]))["tokens"] == 1  # the end behind it
 
 
 def test_several_runs_are_averaged(here, novel, story, tmp_path):

@@ -101,12 +101,12 @@ def test_training_names_and_counts_what_it_leaves_out(here, album, tmp_path):
     paths = (album, album / "captions.tsv")
     done = here("train", "captioner", *paths, "-o", tmp_path / "run", *TINY, "data.on_error=skip")
     assert done.returncode == 0, done.stderr
-    assert "bad lines left out: 5 (bad picture 3, missing picture 1, no caption 1)" in done.stderr
-    for said in ("gone.png in", "good-3.png: no caption", *(f"{name}: bad picture: {BAD[name][1]}" for name in BAD)):
+    assert "bad lines left out: 5 (bad image 3, missing image 1, no caption 1)" in done.stderr
+    for said in ("gone.png in", "good-3.png: no caption", *(f"{name}: bad image: {BAD[name][1]}" for name in BAD)):
         assert said in done.stderr
     scores = json.loads(here("evaluate", tmp_path / "run", *paths, "--json").stdout)
     assert scores["pictures"] == 8
-    assert scores["bad_lines"][0].startswith("bad lines left out: 5 (bad picture 3")
+    assert scores["bad_lines"][0].startswith("bad lines left out: 5 (bad image 3")
 
 
 def test_training_stops_at_a_bad_picture_or_line_unless_told_otherwise(here, album, tmp_path):
@@ -115,9 +115,7 @@ def test_training_stops_at_a_bad_picture_or_line_unless_told_otherwise(here, alb
     one_line(done, "some.tsv:2: wrong columns", "data.on_error=skip")
     (tmp_path / "some.tsv").write_text("good-1.png\ta thing\ngone.png\ta thing\nlost.png\ta thing\n")
     done = here("train", "captioner", album, tmp_path / "some.tsv", "-o", tmp_path / "run", *TINY)
-    one_line(
-        done, "2 of its lines are of pictures that are not in", "some.tsv:2: missing picture: there is no gone.png"
-    )
+    one_line(done, "2 of its lines are of pictures that are not in", "some.tsv:2: missing image: there is no gone.png")
     for name, (_, said) in BAD.items():
         rest = [line for line in (album / "captions.tsv").read_text().splitlines() if line.split("\t")[0] not in BAD]
         (tmp_path / "some.tsv").write_text("\n".join([*rest[:-1], f"{name}\ta thing", ""]))

@@ -242,7 +242,7 @@ def test_every_task_of_glue_is_trained_and_scored(here, tiny_reader, tmp_path, n
     assert regard.load(tmp_path / "run").labels == (task.labels or ())
     evaluated = here("evaluate", tmp_path / "run", folder, "--json")
     found = strict_json(evaluated.stdout)
-    assert ("left_out" in found) == (name == "mnli")  # rows on which nobody agreed
+    assert ("left_out" in found) == (name == "mnli")  # rows without agreement between annotators
     assert {key: value for key, value in found.items() if key != "left_out"} == scores
 
 
@@ -279,7 +279,7 @@ def test_data_that_cannot_be_learned_from(here, table, reviews, people, tmp_path
     pairs = table(*(f"a {n},b,{'xy'[n % 2]}" for n in range(60)), header="text,second,label")
     assert refused(train("classifier", pairs, "model.num_segments=1"), "the data has pairs")
     assert refused(train("classifier", reviews, 'model.labels=["a"]'), "model.labels=", "leave them out")
-    assert refused(train("glue", reviews), "is no task of GLUE")
+    assert refused(train("glue", reviews), "is not a GLUE task")
     assert refused(train("glue", tmp_path, "data.task=sst-2"), "has no train.tsv")
     assert refused(train("glue", write_glue(tmp_path / "AX", "ax")), "train on MNLI")
     assert refused(train("tagger", reviews), "reviews.csv")

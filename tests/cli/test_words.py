@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from regard.data.readers.word_vectors import Vectors, write_vectors
+from regard.data.readers.word_vectors import WordVectors, write_vectors
 
 WORDS = ["man", "woman", "king", "queen", "apple", "pear"]
 MATRIX = np.array([[1, 0, 1], [1, 1, 1], [4, 0, 1], [4, 1.1, 1], [0, 0, 9], [0.1, 0, 3]], np.float32)
@@ -13,7 +13,7 @@ MATRIX = np.array([[1, 0, 1], [1, 1, 1], [4, 0, 1], [4, 1.1, 1], [0, 0, 9], [0.1
 
 @pytest.fixture
 def royal(tmp_path):
-    write_vectors(tmp_path / "royal.txt", Vectors(WORDS, MATRIX))
+    write_vectors(tmp_path / "royal.txt", WordVectors(WORDS, MATRIX))
     return tmp_path / "royal.txt"
 
 
@@ -78,7 +78,7 @@ def test_the_table_of_a_translator_and_of_a_language_model(here, trained, novel)
 
 def test_two_tables_side_by_side(here, royal, tmp_path):
     turned = MATRIX[:, [2, 0, 1]] * 2
-    write_vectors(tmp_path / "other.txt", Vectors(WORDS, turned))
+    write_vectors(tmp_path / "other.txt", WordVectors(WORDS, turned))
     found = json.loads(here("words", royal, "king", "--with", tmp_path / "other.txt", "--count", 3, "--json").stdout)
     assert found["same"] == {"king": 3}
     assert found["agreement"]["words"] == 6
@@ -122,4 +122,4 @@ def test_a_file_that_holds_no_vectors_is_named_with_its_line(here, tmp_path):
     (tmp_path / "v.txt").write_text("a 1 2\nb 1\n")
     done = here("words", tmp_path / "v.txt", "a")
     assert done.returncode == 2
-    assert "v.txt:2: got 1 columns behind the word, wanted 2 numbers" in done.stderr
+    assert "v.txt:2: got 1 columns after the word, wanted 2 numbers" in done.stderr

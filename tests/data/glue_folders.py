@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from regard.data.readers.glue import GLUE, GlueTask, task_of
+from regard.data.readers.glue import GLUE, GlueTask, find_glue_task
 
 GOOD, BAD = ("good", "fine", "lovely", "great"), ("bad", "poor", "awful", "dull")
 NAMES = ("Ann", "Bob", "Eve", "Tom", "Sue", "Max")
@@ -20,7 +20,7 @@ Example = tuple[str, str, str]  # text, second, label; what a task does not have
 
 def write_glue(folder: Path, task: str, rows: int = 40, seed: int = 0) -> Path:
     """Make a folder of a task ("mrpc", "SST-2"): so many rows to train on, half as many in each other part."""
-    found = task_of(folder, task)
+    found = find_glue_task(folder, task)
     folder.mkdir(parents=True, exist_ok=True)
     chance = random.Random(f"{seed} {found.name}")
     if found.training:

@@ -1,4 +1,4 @@
-"""Batches: every example once, within the budget, in an order that is the same for ever and can be resumed."""
+"""Batches: every example once, at most max_tokens, in a fixed order that can be resumed."""
 
 from itertools import islice
 
@@ -10,24 +10,24 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from regard.data.batches import (
+    DataPosition,
     PairBatch,
-    Position,
-    bucketed,
+    bucket_by_length,
     collate_padded,
-    endless,
-    padding_share,
-    shuffled,
+    iterate_epochs,
+    padding_fraction,
+    shuffle_indices,
 )
 from regard.errors import DataError
 
-BEGIN, END, PAD = 1, 2, 0
+BOS, EOS, PAD = 1, 2, 0
 LENGTHS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=60).map(
     lambda pairs: np.array(pairs, dtype=np.int64).reshape(-1, 2).T
 )
 
 
 def like_a_corpus(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sentence lengths as in everyday sentences, and translations that are as long up to a quarter or so."""
+    """Lengths of everyday sentences, and of translations that differ by about a quarter."""
     draw = np.random.default_rng(0)
     source = draw.lognormal(np.log(8), 0.5, count)
     return (1 + source).astype(int), (1 + source * draw.lognormal(0, 0.2, count)).astype(int)
@@ -39,9 +39,9 @@ def flat(plan) -> list[int]:
 
 @settings(deadline=None)
 @given(LENGTHS, st.integers(1, 300), st.integers(0, 5))
-def test_bucketed_has_every_example_once_within_the_budget(lengths, max_tokens, seed):
+def test_buckets_have_every_example_once_within_max_tokens(lengths, max_tokens, seed):
     source, target = lengths
-    plan = bucketed(source, target, max_tokens=max_tokens, seed=seed, epoch=3)
+    plan = bucket_by_length(source, target, max_tokens=max_tokens, seed=seed, epoch=3)
     assert sorted(flat(plan)) == list(range(len(source)))
     for batch in plan:
         padded = len(batch) * (source[batch].max() + 1 + target[batch].max() + 1)
@@ -49,41 +49,41 @@ def test_bucketed_has_every_example_once_within_the_budget(lengths, max_tokens, 
 
 
 def test_order_depends_on_seed_and_epoch_alone():
-    lengths = [np.minimum(side, 60) for side in like_a_corpus(500)]
-    first = flat(bucketed(*lengths, max_tokens=512, seed=1, epoch=0))
-    assert first == flat(bucketed(*lengths, max_tokens=512, seed=1, epoch=0))
-    assert first != flat(bucketed(*lengths, max_tokens=512, seed=2, epoch=0))
-    assert first != flat(bucketed(*lengths, max_tokens=512, seed=1, epoch=1))
+    plan, lengths = bucket_by_length, like_a_corpus(500)
+    first = flat(plan(*lengths, max_tokens=512, seed=1, epoch=0))
+    assert first == flat(plan(*lengths, max_tokens=512, seed=1, epoch=0))
+    assert first != flat(plan(*lengths, max_tokens=512, seed=2, epoch=0))
+    assert first != flat(plan(*lengths, max_tokens=512, seed=1, epoch=1))
 
 
-def test_order_is_the_same_for_ever():
-    assert shuffled(10, 1, 2, 3).tolist() == [1, 8, 2, 4, 6, 5, 0, 9, 7, 3]
+def test_order_is_pinned():
+    assert shuffle_indices(10, 1, 2, 3).tolist() == [1, 8, 2, 4, 6, 5, 0, 9, 7, 3]
 
 
-def test_batches_come_in_no_order_of_length():
+def test_batches_are_not_ordered_by_length():
     source, target = like_a_corpus(20_000)
-    plan = bucketed(source, target, max_tokens=2048, seed=0, epoch=0)
+    plan = bucket_by_length(source, target, max_tokens=2048, seed=0, epoch=0)
     longest = np.array([target[batch].max() for batch in plan], dtype=float)
     assert abs(np.corrcoef(longest[:-1], longest[1:])[0, 1]) < 0.3
 
 
 def test_little_padding():
     source, target = like_a_corpus(50_000)
-    plan = bucketed(source, target, max_tokens=4096, seed=0, epoch=0)
-    assert padding_share(plan, source, target) < 0.09
+    plan = bucket_by_length(source, target, max_tokens=4096, seed=0, epoch=0)
+    assert padding_fraction(plan, source, target) < 0.09
 
 
 def test_batches_are_full():
     source, target = like_a_corpus(50_000)
-    plan = bucketed(source, target, max_tokens=4096, seed=0, epoch=0)
+    plan = bucket_by_length(source, target, max_tokens=4096, seed=0, epoch=0)
     padded = [len(batch) * (source[batch].max() + target[batch].max() + 2) for batch in plan]
     assert np.mean(padded) > 0.97 * 4096
 
 
-def test_padding_share_by_hand():
+def test_padding_fraction_by_hand():
     source, target = np.array([1, 3, 2]), np.array([2, 2, 5])
     # batch {0, 1}: 2 × (4 + 3) = 14 positions, 2 + 4 + 3 + 3 = 12 used; batch {2}: 9 of 9
-    assert padding_share([np.array([0, 1]), np.array([2])], source, target) == pytest.approx(2 / 23)
+    assert padding_fraction([np.array([0, 1]), np.array([2])], source, target) == pytest.approx(2 / 23)
 
 
 def tensor(*rows: list[int]) -> torch.Tensor:
@@ -94,22 +94,22 @@ SENTENCES = [(np.array([10, 11], np.uint16), np.array([20], np.uint16)), ([12], 
 
 
 def test_collate_padded():
-    batch = collate_padded(SENTENCES, np.array([1, 0]), BEGIN, END, PAD)
-    assert_close(batch.source, tensor([12, END, PAD], [10, 11, END]))
-    assert_close(batch.target_in, tensor([BEGIN, 21, 22, 23], [BEGIN, 20, PAD, PAD]))
-    assert_close(batch.target_out, tensor([21, 22, 23, END], [20, END, PAD, PAD]))
+    batch = collate_padded(SENTENCES, np.array([1, 0]), BOS, EOS, PAD)
+    assert_close(batch.source, tensor([12, EOS, PAD], [10, 11, EOS]))
+    assert_close(batch.target_in, tensor([BOS, 21, 22, 23], [BOS, 20, PAD, PAD]))
+    assert_close(batch.target_out, tensor([21, 22, 23, EOS], [20, EOS, PAD, PAD]))
     assert batch.tokens == 6 == int((batch.target_out != PAD).sum())
     assert batch.indices.tolist() == [1, 0]
 
 
 def test_collate_an_empty_target():
-    batch = collate_padded(SENTENCES, [2], BEGIN, END, PAD)
-    assert_close(batch.target_in, tensor([BEGIN]))
-    assert_close(batch.target_out, tensor([END]))
+    batch = collate_padded(SENTENCES, [2], BOS, EOS, PAD)
+    assert_close(batch.target_in, tensor([BOS]))
+    assert_close(batch.target_out, tensor([EOS]))
 
 
 def test_a_batch_moves_as_one():
-    batch = collate_padded(SENTENCES, [1, 0], BEGIN, END, PAD).to("meta")
+    batch = collate_padded(SENTENCES, [1, 0], BOS, EOS, PAD).to("meta")
     assert isinstance(batch, PairBatch)
     assert {value.device.type for value in vars(batch).values() if isinstance(value, torch.Tensor)} == {"meta"}
 
@@ -118,34 +118,34 @@ def numbered(epoch: int) -> list[str]:
     return [f"{epoch}.{index}" for index in range(2 + epoch % 3)]
 
 
-def test_endless_goes_through_the_epochs():
-    items = [item for _, item in islice(endless(numbered, Position(0, 0)), 10)]
+def test_epochs_follow_each_other():
+    items = [item for _, item in islice(iterate_epochs(numbered, DataPosition(0, 0)), 10)]
     assert items == ["0.0", "0.1", "1.0", "1.1", "1.2", "2.0", "2.1", "2.2", "2.3", "3.0"]
 
 
 @settings(deadline=None)
 @given(st.integers(1, 20))
-def test_resumed_anywhere_it_goes_on_as_if_nothing_was(stop):
-    whole = list(islice(endless(numbered, Position(0, 0)), 30))
+def test_resuming_anywhere_gives_the_same_batches(stop):
+    whole = list(islice(iterate_epochs(numbered, DataPosition(0, 0)), 30))
     saved = whole[stop - 1][0]
-    assert list(islice(endless(numbered, saved), 30 - stop)) == whole[stop:]
+    assert list(islice(iterate_epochs(numbered, saved), 30 - stop)) == whole[stop:]
 
 
 def test_real_plans_resume_too():
     source, target = like_a_corpus(300)
 
     def plan(epoch: int) -> list[np.ndarray]:
-        return bucketed(source, target, max_tokens=512, seed=7, epoch=epoch)
+        return bucket_by_length(source, target, max_tokens=512, seed=7, epoch=epoch)
 
-    whole = [(at, b.tolist()) for at, b in islice(endless(plan, Position(0, 0)), 40)]
+    whole = [(at, b.tolist()) for at, b in islice(iterate_epochs(plan, DataPosition(0, 0)), 40)]
     assert {at.epoch for at, _ in whole} > {0, 1}
     for stop in (1, 13, 39):
-        resumed = islice(endless(plan, whole[stop - 1][0]), 40 - stop)
+        resumed = islice(iterate_epochs(plan, whole[stop - 1][0]), 40 - stop)
         assert [(at, b.tolist()) for at, b in resumed] == whole[stop:]
 
 
-def test_endless_refuses_what_would_never_end_well():
+def test_no_batches_and_a_position_beyond_the_epoch_are_errors():
     with pytest.raises(DataError, match="no batches"):
-        next(endless(lambda epoch: [], Position(0, 0)))
+        next(iterate_epochs(lambda epoch: [], DataPosition(0, 0)))
     with pytest.raises(DataError, match="batch 9 of epoch 0, which has 2: the data or settings changed"):
-        next(endless(numbered, Position(0, 9)))
+        next(iterate_epochs(numbered, DataPosition(0, 9)))

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from regard.config import override
-from regard.data.batches import IGNORED
-from regard.data.masking import NO_WORD, MaskingConfig, PieceTable, mask_row
+from regard.data.batches import IGNORE_INDEX
+from regard.data.masking import NO_WORD, MaskingConfig, MaskingVocab, mask_row
 from regard.errors import ConfigError
 
 SIZE = 50
 CONTINUATION = np.arange(SIZE) % 3 == 2  # 5, 8, 11 and so on go on inside a word
-TABLE = PieceTable(
+TABLE = MaskingVocab(
     pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=CONTINUATION & (np.arange(SIZE) > 4)
 )
 ROW = 100
@@ -24,7 +24,7 @@ def rows(config: MaskingConfig, count: int = ROWS, epoch: int = 0, ids: np.ndarr
     """Rows of pieces, between their symbols, and what became of them: (ids, shown, targets), each (count, ROW)."""
     given_ids = np.tile(np.r_[2, 5 + np.arange(ROW - 4) % (SIZE - 5), 3, 0, 0], (count, 1)) if ids is None else ids
     found = [
-        mask_row(row, TABLE.words(row), config, TABLE, (7, epoch, index, 4)) for index, row in enumerate(given_ids)
+        mask_row(row, TABLE.word_ids(row), config, TABLE, (7, epoch, index, 4)) for index, row in enumerate(given_ids)
     ]
     return given_ids, np.stack([one.ids for one in found]), np.stack([one.targets for one in found])
 
@@ -41,7 +41,7 @@ def within(count: int, of: int, share: float, errors: float = 4.0) -> bool:
 def test_the_shares_are_those_of_the_paper(many):
     ids, shown, targets = many
     words = ids > 4
-    asked = targets != IGNORED
+    asked = targets != IGNORE_INDEX
     assert words.sum() >= 200_000
     assert not asked[~words].any()
     assert (shown[~asked] == ids[~asked]).all()
@@ -56,7 +56,7 @@ def test_the_shares_are_those_of_the_paper(many):
 
 def test_other_shares():
     ids, shown, targets = rows(MaskingConfig(share=0.4, masked=0.2, replaced=0.3, kept=0.5))
-    asked = targets != IGNORED
+    asked = targets != IGNORE_INDEX
     assert within(asked.sum(), (ids > 4).sum(), 0.4)
     assert within((shown[asked] == 4).sum(), asked.sum(), 0.2)
     assert within((shown[asked] == ids[asked]).sum(), asked.sum(), 0.5 + 0.3 / (SIZE - 5))
@@ -68,7 +68,7 @@ def likely(table: np.ndarray) -> bool:
 
 def test_a_choice_depends_on_no_other_and_on_no_place(many):
     _, _, targets = many
-    asked = (targets != IGNORED)[:, 1 : ROW - 3]
+    asked = (targets != IGNORE_INDEX)[:, 1 : ROW - 3]
     for gap in (1, 2, 7):
         left, right = asked[:, :-gap].ravel(), asked[:, gap:].ravel()
         assert likely(
@@ -82,7 +82,7 @@ def test_a_choice_depends_on_no_other_and_on_no_place(many):
 
 def test_what_is_shown_depends_on_no_place_and_no_word(many):
     ids, shown, targets = many
-    asked = targets != IGNORED
+    asked = targets != IGNORE_INDEX
     kind = np.where(shown == 4, 0, np.where(shown == ids, 1, 2))
     for column in (np.broadcast_to(np.arange(ROW), ids.shape), ids):
         groups = column[asked]
@@ -92,24 +92,24 @@ def test_what_is_shown_depends_on_no_place_and_no_word(many):
 
 def test_stand_ins_are_drawn_from_all_pieces_alike():
     _, shown, targets = rows(MaskingConfig(masked=0, replaced=1, kept=0))
-    counts = np.bincount(shown[targets != IGNORED], minlength=SIZE)
+    counts = np.bincount(shown[targets != IGNORE_INDEX], minlength=SIZE)
     assert not counts[:5].any()
     assert stats.chisquare(counts[5:]).pvalue > 1e-4
 
 
 def test_whole_words_or_none():
     ids, _, targets = rows(MaskingConfig(whole_words=True), 1000)
-    asked = targets != IGNORED
+    asked = targets != IGNORE_INDEX
     for row, chosen in zip(ids[:50], asked, strict=False):
-        words = TABLE.words(row)
+        words = TABLE.word_ids(row)
         for word in set(words.tolist()) - {NO_WORD}:
             assert len(set(chosen[words == word].tolist())) == 1
     pieces = (ids > 4).sum()
     # Words of one and of two pieces: fewer choices, so the error of the share is larger.
     assert within(asked.sum(), pieces, 0.15, errors=4 * 1.5)
-    alone = rows(MaskingConfig(), 50)[2] != IGNORED
+    alone = rows(MaskingConfig(), 50)[2] != IGNORE_INDEX
     assert any(
-        len(set(chosen[TABLE.words(row) == word].tolist())) > 1
+        len(set(chosen[TABLE.word_ids(row) == word].tolist())) > 1
         for row, chosen in zip(ids, alone, strict=False)
         for word in range(ROW)
     )
@@ -117,21 +117,25 @@ def test_whole_words_or_none():
 
 def test_the_words_of_a_row():
     ids = np.array([2, 6, 8, 11, 7, 3, 8, 1, 8, 3, 0])
-    assert TABLE.words(ids).tolist() == [-1, 1, 1, 1, 2, -1, 4, 5, 5, -1, -1]
+    assert TABLE.word_ids(ids).tolist() == [-1, 1, 1, 1, 2, -1, 4, 5, 5, -1, -1]
 
 
 def test_the_same_numbers_the_same_mask_and_another_epoch_another():
     one, again, other = (rows(MaskingConfig(), 20, epoch)[1:] for epoch in (0, 0, 1))
     assert np.array_equal(one, again)
     assert not np.array_equal(one[1], other[1])
-    assert len({tuple(row) for row in (one[1] == IGNORED).tolist()}) == 20
+    assert len({tuple(row) for row in (one[1] == IGNORE_INDEX).tolist()}) == 20
 
 
 def test_a_mask_is_pinned():
     """For ever: a run goes on from its place, also with a newer numpy."""
     row = np.r_[2, np.arange(10, 30), 3]
-    found = mask_row(row, TABLE.words(row), MaskingConfig(), TABLE, (1, 2, 3))
-    assert {place: int(found.ids[place]) for place in np.flatnonzero(found.targets != IGNORED)} == {1: 4, 2: 4, 8: 4}
+    found = mask_row(row, TABLE.word_ids(row), MaskingConfig(), TABLE, (1, 2, 3))
+    assert {place: int(found.ids[place]) for place in np.flatnonzero(found.targets != IGNORE_INDEX)} == {
+        1: 4,
+        2: 4,
+        8: 4,
+    }
 
 
 @given(
@@ -143,10 +147,10 @@ def test_a_mask_is_pinned():
 @settings(max_examples=200, deadline=None)
 def test_symbols_stay_and_something_is_asked_of_every_row_with_words(ids, seed, whole, share):
     ids = ids.astype(np.int64)
-    words = TABLE.words(ids)
+    words = TABLE.word_ids(ids)
     found = mask_row(ids, words, MaskingConfig(whole_words=whole, share=share), TABLE, (seed,))
     free = words != NO_WORD
-    asked = found.targets != IGNORED
+    asked = found.targets != IGNORE_INDEX
     assert not asked[~free].any()
     assert np.array_equal(found.ids[~asked], ids[~asked])
     assert asked.any() == free.any()

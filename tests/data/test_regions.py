@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from regard.data.regions import UNKNOWN, PictureRegions, Regions, as_numbers, boxed, geometry, grid, look, side_by_side
+from regard.data.regions import (
+    UNKNOWN_CLASS,
+    ImageRegions,
+    Regions,
+    collate_regions,
+    crop_regions,
+    grid_regions,
+    image_regions,
+    normalize_boxes,
+    to_features,
+)
 
 
 def colored() -> np.ndarray:
@@ -18,13 +28,13 @@ def colored() -> np.ndarray:
 
 
 def test_a_box_is_its_corners_and_its_area_as_shares():
-    found = geometry([(0, 0, 12, 8), (6, 2, 12, 4)], 12, 8)
+    found = normalize_boxes([(0, 0, 12, 8), (6, 2, 12, 4)], 12, 8)
     assert found.dtype == np.float32
     assert_close(torch.from_numpy(found), torch.tensor([[0, 0, 1, 1, 1], [0.5, 0.25, 1, 0.5, 0.125]]))
 
 
 def test_the_first_region_is_the_whole_picture_and_the_others_are_what_is_in_the_boxes():
-    found = boxed(colored(), [(0, 0, 6, 8), (6, 0, 12, 8)], patch=4, classes=[7, 9])
+    found = crop_regions(colored(), [(0, 0, 6, 8), (6, 0, 12, 8)], patch=4, classes=[7, 9])
     assert found.features.shape == (3, 48)
     assert found.features.dtype == np.uint8
     whole, red, blue = found.features.reshape(3, 4, 4, 3)
@@ -32,13 +42,13 @@ def test_the_first_region_is_the_whole_picture_and_the_others_are_what_is_in_the
     assert (blue == [0, 0, 100]).all()
     assert (whole[:, 0] == [200, 0, 0]).all()
     assert (whole[:, -1] == [0, 0, 100]).all()
-    assert found.classes.tolist() == [UNKNOWN, 7, 9]
+    assert found.classes.tolist() == [UNKNOWN_CLASS, 7, 9]
     assert found.boxes[0].tolist() == [0, 0, 1, 1, 1]
 
 
 @given(cells=st.integers(1, 6), height=st.integers(6, 20), width=st.integers(6, 20))
 def test_cells_tile_the_picture(cells, height, width):
-    found = grid(np.zeros((height, width, 3), np.uint8), cells, patch=2)
+    found = grid_regions(np.zeros((height, width, 3), np.uint8), cells, patch=2)
     boxes = found.boxes[1:].reshape(cells, cells, 5)
     assert len(found.features) == 1 + cells * cells
     assert boxes[..., 4].sum() == pytest.approx(1, abs=1e-5)
@@ -48,28 +58,28 @@ def test_cells_tile_the_picture(cells, height, width):
 
 
 def test_a_cell_shows_what_is_there():
-    found = grid(colored(), 2, patch=3).features.reshape(5, 3, 3, 3)
+    found = grid_regions(colored(), 2, patch=3).features.reshape(5, 3, 3, 3)
     for cell, color in zip(found[1:], [[200, 0, 0], [0, 0, 100]] * 2, strict=True):
         assert (cell == color).all()
 
 
 @given(cells=st.integers(1, 7), side=st.integers(7, 30))
 def test_no_cell_shows_what_is_not_in_the_picture(cells, side):
-    found = grid(np.full((side, side, 3), 255, np.uint8), cells, patch=2)
+    found = grid_regions(np.full((side, side, 3), 255, np.uint8), cells, patch=2)
     assert (found.features == 255).all()
 
 
 def test_looking_is_by_cells_or_by_boxes():
-    assert len(look(colored(), None, cells=3, patch=2).features) == 10
-    assert len(look(colored(), [(0, 0, 2, 2)], cells=0, patch=2).features) == 2
+    assert len(image_regions(colored(), None, cells=3, patch=2).features) == 10
+    assert len(image_regions(colored(), [(0, 0, 2, 2)], cells=0, patch=2).features) == 2
 
 
-def several() -> list[PictureRegions]:
+def several() -> list[ImageRegions]:
     rng = np.random.default_rng(0)
     return [
-        PictureRegions(
+        ImageRegions(
             rng.random((count, 6)).astype(np.float32),
-            geometry(rng.random((count, 4))),
+            normalize_boxes(rng.random((count, 4))),
             rng.integers(0, 5, count),
         )
         for count in (3, 1, 4)
@@ -88,11 +98,11 @@ def test_pictures_side_by_side_are_each_as_alone_and_padded_by_empty_boxes():
         assert_close(found.boxes[row, :count], torch.from_numpy(pictures[number].boxes))
         assert found.classes[row, :count].tolist() == pictures[number].classes.tolist()
         assert not found.boxes[row, count:].any()
-        assert (found.classes[row, count:] == UNKNOWN).all()
+        assert (found.classes[row, count:] == UNKNOWN_CLASS).all()
         assert np.array_equal(regions[number].features, pictures[number].features)
-    assert_close(side_by_side([pictures[2], pictures[1]]).features, found.features)
+    assert_close(collate_regions([pictures[2], pictures[1]]).features, found.features)
 
 
 def test_pixels_are_centered_and_other_numbers_stay():
-    assert as_numbers(np.array([[0, 255]], np.uint8)).tolist() == [[-1.9921875, 1.9921875]]
-    assert as_numbers(np.array([[0.5, 300]], np.float32)).tolist() == [[0.5, 300]]
+    assert to_features(np.array([[0, 255]], np.uint8)).tolist() == [[-1.9921875, 1.9921875]]
+    assert to_features(np.array([[0.5, 300]], np.float32)).tolist() == [[0.5, 300]]

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.batches import IGNORED, Position
-from regard.data.rows import MOST, RowData, Rows
+from regard.data.batches import IGNORE_INDEX, DataPosition
+from regard.data.rows import MAX_ROWS, RowDataset, RowSplits
 from regard.errors import DataError
 
 
@@ -28,7 +28,7 @@ def row(number, length, first=None):
 
 def make(lengths, targets=None):
     rows = [row(number, length, length // 2 + 1) for number, length in enumerate(lengths)]
-    return Rows(rows, np.arange(len(lengths)) if targets is None else targets, padding=0)
+    return RowDataset(rows, np.arange(len(lengths)) if targets is None else targets, pad_id=0)
 
 
 def mixed(count=500, seed=4):
@@ -41,7 +41,7 @@ def test_every_row_once_and_at_most_the_budget(lengths, max_tokens, epoch):
     plan = make(lengths).plan(max_tokens=max_tokens, seed=1, epoch=epoch)
     assert sorted(np.concatenate(plan).tolist()) == list(range(len(lengths)))
     for batch in plan:
-        assert len(batch) <= MOST
+        assert len(batch) <= MAX_ROWS
         assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= max_tokens
 
 
@@ -65,10 +65,10 @@ def test_epochs_have_other_orders_and_the_same_epoch_the_same():
 
 
 def test_resumed_from_any_position_the_rest_is_the_same():
-    data = RowData(make(mixed(120)), make([3, 4]))
-    an_epoch = data.batches_an_epoch(max_tokens=256, seed=7)
-    wanted = list(islice(data.training_batches(max_tokens=256, seed=7, start=Position(0, 0)), 2 * an_epoch + 3))
-    assert wanted[an_epoch - 1][0] == Position(0, an_epoch)
+    data = RowSplits(make(mixed(120)), make([3, 4]))
+    an_epoch = data.batches_per_epoch(max_tokens=256, seed=7)
+    wanted = list(islice(data.training_batches(max_tokens=256, seed=7, start=DataPosition(0, 0)), 2 * an_epoch + 3))
+    assert wanted[an_epoch - 1][0] == DataPosition(0, an_epoch)
     for place in range(0, 2 * an_epoch, 3):
         position = wanted[place][0]
         rest = islice(data.training_batches(max_tokens=256, seed=7, start=position), 3)
@@ -78,7 +78,7 @@ def test_resumed_from_any_position_the_rest_is_the_same():
 
 
 def test_ids_segments_and_targets_stand_at_their_places():
-    rows = Rows([row(0, 3), row(1, 5, 2), row(2, 1)], np.array([0.5, -1.0, 2.0], np.float32), padding=0)
+    rows = RowDataset([row(0, 3), row(1, 5, 2), row(2, 1)], np.array([0.5, -1.0, 2.0], np.float32), pad_id=0)
     batch = rows.collate(np.array([1, 2, 0]))
     assert batch.ids.tolist() == [[101, 102, 103, 104, 105], [201, 0, 0, 0, 0], [1, 2, 3, 0, 0]]
     assert batch.segment_ids.tolist() == [[0, 0, 1, 1, 1], [0] * 5, [0] * 5]
@@ -87,23 +87,25 @@ def test_ids_segments_and_targets_stand_at_their_places():
 
 
 def test_a_target_a_piece():
-    rows = Rows([row(0, 3), row(1, 4)], [[IGNORED, 2, IGNORED], [IGNORED, 0, 1, IGNORED]], padding=9)
+    rows = RowDataset(
+        [row(0, 3), row(1, 4)], [[IGNORE_INDEX, 2, IGNORE_INDEX], [IGNORE_INDEX, 0, 1, IGNORE_INDEX]], pad_id=9
+    )
     batch = rows.collate(np.array([0, 1]))
-    assert batch.targets.tolist() == [[IGNORED, 2, IGNORED, IGNORED], [IGNORED, 0, 1, IGNORED]]
+    assert batch.targets.tolist() == [[IGNORE_INDEX, 2, IGNORE_INDEX, IGNORE_INDEX], [IGNORE_INDEX, 0, 1, IGNORE_INDEX]]
     assert batch.tokens == 3
     assert batch.ids[0].tolist() == [1, 2, 3, 9]
 
 
 def test_the_first_so_many_that_are_held_out():
-    data = RowData(make([3]), make(mixed(50)))
+    data = RowSplits(make([3]), make(mixed(50)))
     seen = [index for batch in data.validation_batches(max_tokens=128, most=10) for index in batch.indices.tolist()]
     assert sorted(seen) == list(range(10))
     assert sum(len(batch.indices) for batch in data.validation_batches(max_tokens=128)) == 50
 
 
 def test_an_empty_side_is_named():
-    with pytest.raises(DataError, match="1 rows to train on and 0 held out"):
-        RowData(make([3]), make([]))
+    with pytest.raises(DataError, match="1 training rows and 0 validation rows"):
+        RowSplits(make([3]), make([]))
 
 
 def test_short_rows_make_batches_of_at_most_thirty_two_and_none_is_lost():

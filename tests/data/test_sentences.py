@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data import chunking as cutting
-from regard.data.chunking import between_blank_lines
-from regard.data.readers.pairs import is_validation
-from regard.data.sentences import LONG_LINE, SentenceCorpus, sentences_of
+from regard.data.chunking import split_at_blank_lines
+from regard.data.sentences import LONG_LINE, SentenceCorpus, split_sentences
+from regard.data.splits import is_validation
 from regard.data.text_corpus import TextDataConfig
 
 
@@ -18,7 +18,7 @@ def documents(pieces) -> list[str]:
     found, parts = [], []
     for piece in pieces:
         parts.append(piece.text)
-        if piece.last:
+        if piece.is_last:
             found.append("".join(parts))
             parts = []
     assert not parts, "every document is closed"
@@ -27,9 +27,9 @@ def documents(pieces) -> list[str]:
 
 def test_blank_lines_divide_documents():
     text = "\n\none\ntwo\n\nthree\n \t\n\n\nfour\n\n"
-    assert documents(between_blank_lines([text])) == ["one\ntwo", "three", "four"]
-    assert documents(between_blank_lines(["one\ntwo\n"])) == ["one\ntwo\n"]
-    assert documents(between_blank_lines(["", "\n \n", "\n"])) == []
+    assert documents(split_at_blank_lines([text])) == ["one\ntwo", "three", "four"]
+    assert documents(split_at_blank_lines(["one\ntwo\n"])) == ["one\ntwo\n"]
+    assert documents(split_at_blank_lines(["", "\n \n", "\n"])) == []
 
 
 @given(text=st.text("ab \n", max_size=40), cuts=st.lists(st.integers(0, 40), max_size=4))
@@ -43,28 +43,28 @@ def test_it_does_not_matter_where_the_chunks_end(text, cuts):
             lines[-1].append(line.strip())
         elif lines[-1]:
             lines.append([])
-    found = [sentences_of(document) for document in documents(between_blank_lines(chunks))]
+    found = [split_sentences(document) for document in documents(split_at_blank_lines(chunks))]
     assert found == [document for document in lines if document]
 
 
 def test_long_documents_come_in_pieces(monkeypatch):
-    for name, size in (("PIECE", 20), ("LONG", 40), ("HARD", 160)):
+    for name, size in (("CHUNK_CHARACTERS", 20), ("MAX_WITHOUT_NEWLINE", 40), ("MAX_WITHOUT_SPACE", 160)):
         monkeypatch.setattr(cutting, name, size)
     long = "\n".join(f"line {number}" for number in range(30))
-    pieces = list(between_blank_lines([f"one\n\n{long[:100]}", f"{long[100:]}\n\nthree"]))
+    pieces = list(split_at_blank_lines([f"one\n\n{long[:100]}", f"{long[100:]}\n\nthree"]))
     assert documents(pieces) == ["one", long, "three"]
     assert len(pieces) == 6
     data = "x" * 200 + "\n\n" + "y"
-    assert [text.strip() for text in documents(between_blank_lines(data))] == ["x" * 200, "y"]
+    assert [text.strip() for text in documents(split_at_blank_lines(data))] == ["x" * 200, "y"]
 
 
 LONG = "He left early, and nobody saw him go, for the lamps were out and the street lay dark between the houses. "
 
 
 def test_a_line_is_a_sentence_and_a_long_line_several():
-    assert sentences_of("Dr. Who left. She stayed.\n\n  next \n") == ["Dr. Who left. She stayed.", "next"]
+    assert split_sentences("Dr. Who left. She stayed.\n\n  next \n") == ["Dr. Who left. She stayed.", "next"]
     assert len(LONG * 2) > LONG_LINE
-    assert sentences_of(LONG * 2) == [LONG.strip()] * 2
+    assert split_sentences(LONG * 2) == [LONG.strip()] * 2
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_a_line_is_a_sentence_and_a_long_line_several():
     ],
 )
 def test_where_a_sentence_ends(behind, parts):
-    assert sentences_of(LONG * 2 + behind) == [LONG.strip()] * 2 + parts
-    assert sentences_of(behind) == [behind]
+    assert split_sentences(LONG * 2 + behind) == [LONG.strip()] * 2 + parts
+    assert split_sentences(behind) == [behind]
 
 
 def write(path, text):
@@ -93,15 +93,15 @@ def test_every_row_and_every_paragraph_is_a_document(tmp_path):
     lines = write(tmp_path / "b.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in ("four\n\nfive", "six")))
     corpus = SentenceCorpus([text, lines], TextDataConfig())
     assert corpus.documents == 4
-    assert documents(corpus.pieces()) == ["one\ntwo", "three\n", "four\n\nfive", "six"]
+    assert documents(corpus.chunks()) == ["one\ntwo", "three\n", "four\n\nfive", "six"]
 
 
 def test_few_documents_lose_their_ends_and_it_is_said(tmp_path):
     few = SentenceCorpus([write(tmp_path / "few.txt", "one two three\nfour\n\nfive six seven\n")], TextDataConfig())
-    assert any("2 documents are too few to keep whole ones out: the last 10% of each" in note for note in few.notes)
+    assert any("2 documents are too few to split by documents: the last 10% of each" in note for note in few.notes)
     assert len(documents(few.validation())) == 2
     single = SentenceCorpus([write(tmp_path / "one.txt", "one two three\nfour five\n")], TextDataConfig())
-    assert single.notes == ["one document is too few to keep whole ones out: the last 10% of each is held out"]
+    assert single.notes == ["one document is too few to split by documents: the last 10% of each is for validation"]
     whole = "\n\n".join(f"document {number}\nends" for number in range(300))
     many = SentenceCorpus([write(tmp_path / "many.txt", whole)], TextDataConfig())
     assert many.notes == []

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from regard.config import override
 from regard.data import text_corpus
-from regard.data.chunking import Piece
-from regard.data.text_corpus import TextCorpus, TextDataConfig, ends_of_documents, whole_documents
+from regard.data.chunking import TextChunk
+from regard.data.text_corpus import TextCorpus, TextDataConfig, select_documents, select_ends
 from regard.errors import ConfigError, DataError
 
 
@@ -23,7 +23,7 @@ def joined(pieces) -> list[str]:
     found = [""]
     for piece in pieces:
         found[-1] += piece.text
-        found += [""] * piece.last
+        found += [""] * piece.is_last
     assert found.pop() == ""
     return found
 
@@ -33,10 +33,10 @@ def test_one_document_is_cut_where_others_cut_it(tmp_path):
     (tmp_path / "novel.txt").write_text(text)
     corpus = TextCorpus([tmp_path / "novel.txt"], TextDataConfig())
     cut = int(0.9 * len(text))
-    assert list(corpus.training()) == [Piece(text[:cut], last=True, cut=True)]
-    assert list(corpus.validation()) == [Piece(text[cut:], last=True, cut=False)]
+    assert list(corpus.training()) == [TextChunk(text[:cut], is_last=True, is_truncated=True)]
+    assert list(corpus.validation()) == [TextChunk(text[cut:], is_last=True, is_truncated=False)]
     assert list(corpus.sample()) == [text[:cut]]
-    assert [piece.text for piece in corpus.pieces()] == [text]
+    assert [piece.text for piece in corpus.chunks()] == [text]
     assert (corpus.documents, corpus.characters) == (1, len(text))
     assert corpus.files == [tmp_path / "novel.txt"]
     assert corpus.notes == []
@@ -64,10 +64,10 @@ def test_of_few_documents_each_gives_its_end(tmp_path):
 )
 @settings(max_examples=100, deadline=None)
 def test_whatever_the_pieces_both_parts_together_are_all(documents, data):
-    pieces = [Piece(text, last=i == len(texts) - 1) for texts in documents for i, text in enumerate(texts)]
+    pieces = [TextChunk(text, is_last=i == len(texts) - 1) for texts in documents for i, text in enumerate(texts)]
     whole = ["".join(texts) for texts in documents]
     places = [data.draw(st.integers(0, len(text))) for text in whole]
-    first, second = (joined(ends_of_documents(iter(pieces), places, validation)) for validation in (False, True))
+    first, second = (joined(select_ends(iter(pieces), places, validation)) for validation in (False, True))
     assert first == [text[:place] for text, place in zip(whole, places, strict=True) if place]
     assert second == [text[place:] for text, place in zip(whole, places, strict=True) if place < len(text)]
 
@@ -79,7 +79,7 @@ def test_of_many_documents_whole_ones_are_kept_out(tmp_path):
     assert sorted(training + validation) == sorted(texts + texts[:50])
     assert not set(training) & set(validation)
     assert 0.08 < len(validation) / len(texts) < 0.12
-    assert not any(piece.cut for piece in corpus.training())
+    assert not any(piece.is_truncated for piece in corpus.training())
 
 
 def test_a_hundred_documents_are_many_and_fewer_are_few(tmp_path):
@@ -91,15 +91,15 @@ def test_a_hundred_documents_are_many_and_fewer_are_few(tmp_path):
 
 
 def test_a_document_of_many_pieces_stays_whole():
-    pieces = [piece for n in range(200) for piece in (Piece(f"begin {n}", last=False), Piece(f"end {n}"))]
+    pieces = [piece for n in range(200) for piece in (TextChunk(f"begin {n}", is_last=False), TextChunk(f"end {n}"))]
     for validation in (False, True):
-        found = joined(whole_documents(iter(pieces), 0.5, validation))
+        found = joined(select_documents(iter(pieces), 0.5, validation))
         assert len(found) > 50
         assert all(text.count("begin") == text.count("end") == 1 for text in found)
 
 
 def test_a_sample_comes_from_all_over_the_text(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_corpus, "SAMPLE", 3000)
+    monkeypatch.setattr(text_corpus, "TOKENIZER_SAMPLE", 3000)
     texts = [f"{number:010}" for number in range(2000)]
     corpus = TextCorpus([write(tmp_path / "a.jsonl", texts)], TextDataConfig())
     taken = [int(text) for text in corpus.sample()]

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.readers.word_vectors import Vectors
+from regard.data.readers.word_vectors import WordVectors
 from regard.errors import InputError
 from regard.inspection.neighbors import analogy, compare, near_spellings, nearest, shared
 
 # Two axes: who rules, and who is a woman; the lengths differ, so that cosine and distance disagree.
-ROYAL = Vectors(
+ROYAL = WordVectors(
     ["man", "woman", "king", "queen", "apple", "far-queen"],
     np.array([[1, 0, 1], [1, 1, 1], [4, 0, 1], [4, 1, 1], [0, 0, 9], [40, 10, 10]], np.float32),
 )
@@ -20,7 +20,7 @@ ROYAL = Vectors(
 
 def randomly(seed, words=30, width=5):
     chance = np.random.default_rng(seed)
-    return Vectors([f"w{n}" for n in range(words)], chance.normal(size=(words, width)).astype(np.float32))
+    return WordVectors([f"w{n}" for n in range(words)], chance.normal(size=(words, width)).astype(np.float32))
 
 
 def test_neighbors_by_cosine_and_by_distance_are_not_the_same():
@@ -39,7 +39,7 @@ def test_neighbors_are_what_a_plain_loop_finds(seed, by):
     here = vectors.matrix[7].astype(float)
 
     def far(word):
-        other = vectors.matrix[vectors.places[word]].astype(float)
+        other = vectors.matrix[vectors.rows[word]].astype(float)
         cosine = here @ other / math.sqrt(here @ here) / math.sqrt(other @ other)
         return -cosine if by == "cosine" else math.dist(here, other)
 
@@ -57,19 +57,19 @@ def test_all_there_are_is_the_most_one_gets():
 
 
 def test_zeros_have_the_cosine_zero():
-    vectors = Vectors(["nothing", "a"], np.array([[0, 0], [3, 4]], np.float32))
+    vectors = WordVectors(["nothing", "a"], np.array([[0, 0], [3, 4]], np.float32))
     found = compare(vectors, "nothing", "a")
     assert (found.cosine, found.distance) == (0.0, 5.0)
     assert nearest(vectors, "a")[0].cosine == 0.0
 
 
 def test_large_numbers_do_not_overflow():
-    vectors = Vectors(["a", "b"], np.array([[1e30, 0], [1e30, 1e30]], np.float32))
+    vectors = WordVectors(["a", "b"], np.array([[1e30, 0], [1e30, 1e30]], np.float32))
     assert compare(vectors, "a", "b").cosine == pytest.approx(math.sqrt(0.5))
 
 
 def test_man_is_to_woman_as_king_is_to_queen():
-    vectors = Vectors(ROYAL.words[:5], ROYAL.matrix[:5])
+    vectors = WordVectors(ROYAL.words[:5], ROYAL.matrix[:5])
     found = analogy(vectors, "man", "woman", "king", count=2)
     assert found[0].word == "queen"
     assert not {"man", "woman", "king"} & {one.word for one in found}
@@ -83,8 +83,8 @@ def test_an_analogy_is_of_vectors_of_length_one():
     wanted = [f"w{n}" for n in np.argsort(-scores) if n not in (0, 1, 2)][:5]
     found = analogy(vectors, "w0", "w1", "w2", count=5)
     assert [one.word for one in found] == wanted
-    assert found[0].cosine == pytest.approx(scores[vectors.places[wanted[0]]], abs=1e-6)
-    longer = Vectors(vectors.words, vectors.matrix * np.arange(1, 31, dtype=np.float32)[:, None])
+    assert found[0].cosine == pytest.approx(scores[vectors.rows[wanted[0]]], abs=1e-6)
+    longer = WordVectors(vectors.words, vectors.matrix * np.arange(1, 31, dtype=np.float32)[:, None])
     assert [one.word for one in analogy(longer, "w0", "w1", "w2", count=5)] == wanted
 
 
@@ -98,7 +98,7 @@ def test_a_turned_and_stretched_table_agrees_with_itself():
     vectors = randomly(1)
     turned = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))[0].astype(np.float32)
     order = np.random.default_rng(3).permutation(30)
-    other = Vectors(
+    other = WordVectors(
         [f"w{n}" for n in order] + ["only here"], np.vstack([7 * vectors.matrix[order] @ turned, np.ones(5)])
     )
     found = shared(vectors, other)
@@ -117,7 +117,7 @@ def test_agreement_is_the_correlation_of_the_cosines():
 def test_too_little_to_compare_is_said():
     with pytest.raises(InputError, match="share 2 words; wanted 3 or more"):
         shared(randomly(1), randomly(2, words=2))
-    alike = Vectors(["w0", "w1", "w2"], np.ones((3, 2), np.float32))
+    alike = WordVectors(["w0", "w1", "w2"], np.ones((3, 2), np.float32))
     with pytest.raises(InputError, match="nothing to compare"):
         shared(alike, alike)
 

@@ -315,9 +315,7 @@ def test_regions_of_a_file_are_seen_as_they_are(photos, tmp_path):
 
 
 def test_pictures_that_cannot_be_learned_are_one_line(photos, pretrained, tmp_path):
-    with pytest.raises(
-        DataError, match="got .*photos; wanted the folder of the pictures and the file of their captions"
-    ):
+    with pytest.raises(DataError, match="got .*photos; wanted the folder of the images and the file of their captions"):
         trained("vilbert", TrainingInputs(photos[:1]), [], tmp_path / "one")
     with pytest.raises(ConfigError, match="the model must read cells"):
         trained("vilbert", TrainingInputs(photos, pretrained), [], tmp_path / "two")

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import regard
-from regard.data.batches import IGNORED
-from regard.data.readers.conll import Tagged
+from regard.data.batches import IGNORE_INDEX
+from regard.data.readers.conll import TaggedSentence
 from regard.errors import ConfigError, InputError
 from regard.models import build
 from regard.models.bert import BertForSequenceClassificationConfig, BertForTokenClassificationConfig
@@ -82,11 +82,11 @@ def test_rows_that_are_cut_are_counted_or_an_error(story_pieces):
 
 
 def test_a_label_is_wanted_of_each_words_first_piece(story_pieces):
-    sentence = Tagged(("the", "qzx", "cat"), ("O", "B-X", "I-X"))
+    sentence = TaggedSentence(("the", "qzx", "cat"), ("O", "B-X", "I-X"))
     rows, _ = rows_of([sentence], ("O", "B-X", "I-X"), story_pieces, 40)
     encoded = story_pieces.encode_words(sentence.words)
     assert len(encoded.ids) > 5
-    wanted = [IGNORED] * len(encoded.ids)
+    wanted = [IGNORE_INDEX] * len(encoded.ids)
     for word, number in enumerate((0, 1, 2)):
         wanted[encoded.word_ids.index(word)] = number
     batch = rows.collate(torch.tensor([0]).numpy())
@@ -97,18 +97,20 @@ def test_a_label_is_wanted_of_each_words_first_piece(story_pieces):
 def test_a_long_sentence_is_several_rows_with_all_its_words(story_pieces):
     words = tuple(["the", "tired", "cat", "slept"] * 25)
     labels = tuple(("O", "B-X", "I-X", "O") * 25)
-    rows, sentences = rows_of([Tagged(("cat",), ("O",)), Tagged(words, labels)], ("O", "B-X", "I-X"), story_pieces, 16)
+    rows, sentences = rows_of(
+        [TaggedSentence(("cat",), ("O",)), TaggedSentence(words, labels)], ("O", "B-X", "I-X"), story_pieces, 16
+    )
     assert len(rows) > 7
     assert sentences == [0, *[1] * (len(rows) - 1)]
     assert rows.lengths.max() <= 16
     seen = [
         number for i in range(1, len(rows)) for number in rows.collate(torch.tensor([i]).numpy()).targets[0].tolist()
     ]
-    assert [number for number in seen if number != IGNORED] == [0, 1, 2, 0] * 25
+    assert [number for number in seen if number != IGNORE_INDEX] == [0, 1, 2, 0] * 25
 
 
 def test_words_of_which_nothing_is_left_have_no_row(story_pieces):
-    sentences = [Tagged(("\u0301",), ("B-X",)), Tagged(("\u0301", "cat"), ("B-X", "O"))]
+    sentences = [TaggedSentence(("\u0301",), ("B-X",)), TaggedSentence(("\u0301", "cat"), ("B-X", "O"))]
     rows, owners = rows_of(sentences, ("O", "B-X"), story_pieces, 16)
     assert (len(rows), owners) == (1, [1])
     assert rows.collate(torch.tensor([0]).numpy()).tokens == 1

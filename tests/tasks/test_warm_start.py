@@ -6,13 +6,13 @@ import torch
 from torch.testing import assert_close
 
 import regard
-from regard.data.readers.word_vectors import Vectors, write_vectors
+from regard.data.readers.word_vectors import WordVectors, write_vectors
 from regard.errors import ConfigError, DataError
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.tasks.warm_start import init_embeddings, load_word_vectors, warm_start_embeddings
 
 NAMES = [None, "walk", None, "Boy", "sing", "nowhere"]
-VECTORS = Vectors(
+VECTORS = WordVectors(
     ["boy", "sing", "walk", "Sing"], np.random.default_rng(5).normal(3, 7, size=(4, 8)).astype(np.float32)
 )
 
@@ -53,7 +53,7 @@ def test_another_width_names_both():
 
 def test_vectors_without_a_difference_are_refused():
     with pytest.raises(ConfigError, match="all numbers in the vectors .* are equal"):
-        init_embeddings(table(), NAMES, Vectors(["walk"], np.ones((1, 8), np.float32)))
+        init_embeddings(table(), NAMES, WordVectors(["walk"], np.ones((1, 8), np.float32)))
 
 
 def test_a_parameter_that_learns_is_filled_and_goes_on_learning(tmp_path):
@@ -86,7 +86,7 @@ def test_training_begins_with_them(here, tmp_path, tiny, story, tiny_text, recip
     settings = tiny if recipe == "translator" else [story, *tiny_text]
     vectors = np.random.default_rng(1).normal(size=(2, 32)).astype(np.float32)
     vectors[1] = vectors[0]
-    write_vectors(tmp_path / "glove.txt", Vectors([one, other], vectors))
+    write_vectors(tmp_path / "glove.txt", WordVectors([one, other], vectors))
     run = ("train", recipe, *settings, "training.steps=1", "training.learning_rate=1e-5")
     done = here(*run, "-o", tmp_path / "with", f"data.word_vectors={tmp_path / 'glove.txt'}")
     assert done.returncode == 0, done.stderr
@@ -95,7 +95,7 @@ def test_training_begins_with_them(here, tmp_path, tiny, story, tiny_text, recip
 
 
 def test_vectors_of_another_width_are_refused_before_a_step(here, tmp_path, story, tiny_text):
-    write_vectors(tmp_path / "v.txt", Vectors(["old"], np.arange(8, dtype=np.float32)[None]))
+    write_vectors(tmp_path / "v.txt", WordVectors(["old"], np.arange(8, dtype=np.float32)[None]))
     done = here("train", "gpt", story, *tiny_text, "-o", tmp_path / "r", f"data.word_vectors={tmp_path / 'v.txt'}")
     assert done.returncode == 2
     assert "the word vectors have 8 dimensions and the model's width is 32; give model.width=8" in done.stderr

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from regard.checkpoint import encode_tensors
-from regard.data.batches import Position
+from regard.data.batches import DataPosition
 from regard.errors import ConfigError, FolderError, TrainingError
 from regard.training.loop import TrainingConfig, is_over, train
 from regard.training.run_folder import RunFolder
@@ -30,7 +30,7 @@ class Doubling:
     unit = "numbers"
     epoch: int | None = None
 
-    def batches_an_epoch(self, *, max_tokens, seed):
+    def batches_per_epoch(self, *, max_tokens, seed):
         return self.epoch
 
     def __init__(self, spoiled=(), worse_from=None):
@@ -43,7 +43,7 @@ class Doubling:
         while True:
             generator = torch.Generator().manual_seed(seed * 1000 + index)
             index += 1
-            yield Position(0, index), Batch(torch.randn(max_tokens, 4, generator=generator), max_tokens)
+            yield DataPosition(0, index), Batch(torch.randn(max_tokens, 4, generator=generator), max_tokens)
 
     def validation_batches(self, *, max_tokens, most=None):
         yield Batch(torch.ones(2, 4), 2)
@@ -174,7 +174,7 @@ def test_accumulated_batches_equal_one_large_batch(tmp_path):
             while True:
                 index += 1
                 half = index % 2 if max_tokens == 16 else slice(None)
-                yield Position(0, index), Batch(words.view(2, 16, 4)[half].reshape(-1, 4), max_tokens)
+                yield DataPosition(0, index), Batch(words.view(2, 16, 4)[half].reshape(-1, 4), max_tokens)
 
         def loss(self, model, batch):
             return (model(batch.words) - 2 * batch.words).square().sum()

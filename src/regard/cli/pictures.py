@@ -14,7 +14,7 @@ from regard.printing import print_json
 from regard.progress import note
 
 if TYPE_CHECKING:
-    from regard.data.regions import PictureRegions
+    from regard.data.regions import ImageRegions
     from regard.generation import Strategy
     from regard.tasks.captioning.pipeline import Captioner
     from regard.tasks.vision_language.pipeline import (
@@ -121,7 +121,7 @@ def _caption(
         note(f"{left_out} of {len(pictures)} pictures left out")
 
 
-def _seen(runner: "VisionLanguagePipeline", path: Path, boxes: dict[str, Any]) -> "PictureRegions":
+def _seen(runner: "VisionLanguagePipeline", path: Path, boxes: dict[str, Any]) -> "ImageRegions":
     if not path.is_file():
         raise InputError(f"there is no picture {path}; the first INPUT is one, the others are texts")
     if not runner.model.config.seeing.cells and path.name not in boxes:
@@ -145,7 +145,7 @@ def _find(runner: "ImageTextMatcher", text: str, paths: list[Path], boxes: dict[
         _show_ranked(str(seen[one.number][0]), one, "picture", as_json)
 
 
-def _rank_texts(runner: "ImageTextMatcher", picture: "PictureRegions", texts: list[str], as_json: bool) -> None:
+def _rank_texts(runner: "ImageTextMatcher", picture: "ImageRegions", texts: list[str], as_json: bool) -> None:
     for one in runner.rank_texts(picture, texts)[:SHOWN]:
         _show_ranked(texts[one.number], one, "text", as_json)
 
@@ -157,7 +157,7 @@ def _show_ranked(name: str, one: Any, what: str, as_json: bool) -> None:
         print(f"{one.probability:6.1%}  {name}")
 
 
-def _answer(runner: "VisualQuestionAnswering", picture: "PictureRegions", questions: list[str], as_json: bool) -> None:
+def _answer(runner: "VisualQuestionAnswering", picture: "ImageRegions", questions: list[str], as_json: bool) -> None:
     for found in runner.run_all(questions, [picture] * len(questions)):
         if as_json:
             likely = dict(list(found.probabilities.items())[:SHOWN])
@@ -166,7 +166,7 @@ def _answer(runner: "VisualQuestionAnswering", picture: "PictureRegions", questi
             print(f"{found.answer}  ({found.probability:.1%})")
 
 
-def _point(runner: "Pointer", picture: "PictureRegions", phrases: list[str], as_json: bool) -> None:
+def _point(runner: "Pointer", picture: "ImageRegions", phrases: list[str], as_json: bool) -> None:
     for found in runner.run_all(phrases, [picture] * len(phrases)):
         if as_json:
             print_json({"phrase": found.phrase, "box": list(found.box), "probability": found.probability})

@@ -11,7 +11,7 @@ from regard.printing import print_json, show_near, show_near_both
 from regard.progress import note
 
 if TYPE_CHECKING:
-    from regard.data.readers.word_vectors import Vectors
+    from regard.data.readers.word_vectors import WordVectors
     from regard.inspection.neighbors import Neighbor
 
 MAPPED = 2000  # words of a map that is of no words in particular
@@ -101,7 +101,7 @@ def _check(asked: list[str], analogy: bool, by: str, method: str, map_: Path | N
         )
 
 
-def _open(source: Path, most: int | None) -> "Vectors":
+def _open(source: Path, most: int | None) -> "WordVectors":
     from regard.tasks.word_vectors import open_words
 
     found = open_words(source, most)
@@ -110,7 +110,7 @@ def _open(source: Path, most: int | None) -> "Vectors":
     return found
 
 
-def _found(vectors: "Vectors", asked: list[str], analogy: bool, by: Any, count: int) -> "dict[str, list[Neighbor]]":
+def _found(vectors: "WordVectors", asked: list[str], analogy: bool, by: Any, count: int) -> "dict[str, list[Neighbor]]":
     """What lies near each word, or solves the analogy."""
     from regard.inspection import neighbors
 
@@ -127,7 +127,7 @@ def _as_dict(found: "dict[str, list[Neighbor]]") -> dict[str, Any]:
 
 
 def _both(
-    found: "dict[str, list[Neighbor]]", others: "dict[str, list[Neighbor]]", one: "Vectors", other: "Vectors"
+    found: "dict[str, list[Neighbor]]", others: "dict[str, list[Neighbor]]", one: "WordVectors", other: "WordVectors"
 ) -> dict[str, Any]:
     """The neighbors in each, how many of them are the same, and how alike the two are on the whole."""
     from regard.inspection.neighbors import shared
@@ -139,14 +139,14 @@ def _both(
 
 
 def _save_map(
-    path: Path, vectors: "Vectors", asked: list[str], found: "dict[str, list[Neighbor]]", method: str, by: str
+    path: Path, vectors: "WordVectors", asked: list[str], found: "dict[str, list[Neighbor]]", method: str, by: str
 ) -> None:
     from regard.inspection.map import pca, save_map, share_kept, tsne
     from regard.inspection.neighbors import units
 
     near = [each.word for one in found.values() for each in one]
     shown = list(dict.fromkeys([*asked, *near])) or vectors.words[:MAPPED]
-    matrix = vectors.matrix[[vectors.places[word] for word in shown]]
+    matrix = vectors.matrix[[vectors.rows[word] for word in shown]]
     matrix = units(matrix) if by == "cosine" else matrix  # so that what is near there is near here
     points = pca(matrix) if method == "pca" else tsne(matrix)
     kept = f"PCA, {share_kept(matrix, points):.0%} of the variance" if method == "pca" else "t-SNE"

@@ -1,1 +1,1 @@
-"""From files to batches: readers of formats, memory-mapped stores, splits, and batches in a resumable order."""
+"""From files to batches: readers, one a format; memory-mapped datasets; splits; batches in a resumable order."""

@@ -1,79 +1,79 @@
-"""Long texts in pieces, cut where a tokenizer would cut too: the tokens of the pieces are those of the whole.
+"""Long texts in chunks, cut where a pre-tokenizer cuts too: the tokens of the chunks are those of the whole text.
 
-GPT-2's pattern, and Llama 3's, end a token behind a line end that stands alone between two visible characters, and
-before a space that does. Nothing they match looks further than that over the cut.
+The pre-tokenizers of GPT-2 and Llama 3 end a token after a newline that stands alone between two visible characters,
+and before a space that does. Nothing they match looks further than that across the cut.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-PIECE = 1 << 20  # characters of a piece, about
-LONG = 2 * PIECE  # so many without a line end to cut at: then a space will do
-HARD = 8 * PIECE  # so many without either: no words but data; a token may be cut here
-BLANK = re.compile(r"\n[^\S\n]*\n\s*")
+CHUNK_CHARACTERS = 1 << 20  # about
+MAX_WITHOUT_NEWLINE = 2 * CHUNK_CHARACTERS  # after so many characters without a newline, cut at a space
+MAX_WITHOUT_SPACE = 8 * CHUNK_CHARACTERS  # after so many without either, cut anywhere; a token may be split
+BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A part of a document's text; a document of no more than about a million characters is one piece."""
+class TextChunk:
+    """A part of a document; a document of up to about a million characters is one chunk."""
 
     text: str
-    last: bool = True  # the document is closed with it
-    cut: bool = False  # closed, but not at its own end: the rest is kept out or was
+    is_last: bool = True  # the document ends with it
+    is_truncated: bool = False  # it ends here, but not at its own end: the rest belongs to the validation set
 
 
-def in_pieces(chunks: Iterable[str]) -> Iterator[Piece]:
-    """The pieces of one document, whose text comes in chunks of any length; of no text, none."""
-    waiting = ""
-    for chunk in chunks:
-        waiting += chunk
-        while place := _cut(waiting):
-            yield Piece(waiting[:place], last=False)
-            waiting = waiting[place:]
-    if waiting:
-        yield Piece(waiting)
+def chunk_stream(parts: Iterable[str]) -> Iterator[TextChunk]:
+    """The chunks of one document that is read in parts of any length; none if it is empty."""
+    pending = ""
+    for part in parts:
+        pending += part
+        while length := _chunk_length(pending):
+            yield TextChunk(pending[:length], is_last=False)
+            pending = pending[length:]
+    if pending:
+        yield TextChunk(pending)
 
 
-def pieces_of(text: str) -> Iterator[Piece]:
-    """The pieces of one document that is in memory."""
-    return in_pieces(text[start : start + PIECE] for start in range(0, len(text), PIECE))
+def chunk_text(text: str) -> Iterator[TextChunk]:
+    """The chunks of one document in memory."""
+    return chunk_stream(text[start : start + CHUNK_CHARACTERS] for start in range(0, len(text), CHUNK_CHARACTERS))
 
 
-def between_blank_lines(chunks: Iterable[str]) -> Iterator[Piece]:
-    """The documents of a text that comes in chunks, a blank line or more between them, in pieces."""
-    waiting, inside = "", False
-    for chunk in chunks:
-        *closed, waiting = BLANK.split(waiting + chunk)
+def split_at_blank_lines(parts: Iterable[str]) -> Iterator[TextChunk]:
+    """The chunks of the documents of a text that is read in parts; one or more blank lines separate documents."""
+    pending, in_document = "", False
+    for part in parts:
+        *closed, pending = BLANK_LINES.split(pending + part)
         for text in closed:
-            if inside or text.strip():
-                yield Piece(text or "\n")
-            inside = False
-        while place := _cut(waiting):
-            yield Piece(waiting[:place], last=False)
-            waiting, inside = waiting[place:], True
-    if inside or waiting.strip():
-        yield Piece(waiting)
+            if in_document or text.strip():
+                yield TextChunk(text or "\n")
+            in_document = False
+        while length := _chunk_length(pending):
+            yield TextChunk(pending[:length], is_last=False)
+            pending, in_document = pending[length:], True
+    if in_document or pending.strip():
+        yield TextChunk(pending)
 
 
-def _cut(text: str) -> int:
-    """How many characters of a text, of which more may follow, make a piece; 0: wait for more."""
-    if len(text) <= PIECE:
+def _chunk_length(text: str) -> int:
+    """Length of the next chunk of a text that may go on; 0: wait for more."""
+    if len(text) <= CHUNK_CHARACTERS:
         return 0
-    if place := _last_alone(text, "\n", min(len(text) - 1, LONG)):
-        return place + 1
-    if len(text) <= LONG:
+    if index := _last_isolated(text, "\n", min(len(text) - 1, MAX_WITHOUT_NEWLINE)):
+        return index + 1
+    if len(text) <= MAX_WITHOUT_NEWLINE:
         return 0
-    if place := _last_alone(text, " ", LONG):
-        return place
-    return HARD if len(text) > HARD else 0
+    if index := _last_isolated(text, " ", MAX_WITHOUT_NEWLINE):
+        return index
+    return MAX_WITHOUT_SPACE if len(text) > MAX_WITHOUT_SPACE else 0
 
 
-def _last_alone(text: str, mark: str, stop: int) -> int:
-    """The last place before `stop` where the mark stands between two visible characters; 0: nowhere."""
-    place = text.rfind(mark, 1, stop)
-    while place > 0:
-        if not text[place - 1].isspace() and not text[place + 1].isspace():
-            return place
-        place = text.rfind(mark, 1, place)
+def _last_isolated(text: str, mark: str, stop: int) -> int:
+    """The last index before `stop` where the mark stands between two visible characters; 0: nowhere."""
+    index = text.rfind(mark, 1, stop)
+    while index > 0:
+        if not text[index - 1].isspace() and not text[index + 1].isspace():
+            return index
+        index = text.rfind(mark, 1, index)
     return 0

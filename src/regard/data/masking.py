@@ -1,7 +1,8 @@
-"""Which pieces of a row are hidden, and by what (Devlin 2019, 3.1): a function of the row's numbers alone.
+"""Masked language modeling: which tokens of a row are predicted, and what the model sees there (Devlin 2019, 3.1).
 
-Of every hundred pieces fifteen are asked for. Of those most show the mask; some show another piece, and some
-themselves, so that a model may trust no word it sees, and has to know every one by its neighbors.
+Fifteen of every hundred tokens are predicted. Most of them are replaced by the mask token, some by a random token,
+and some stay, so the model cannot trust any input token and has to predict each from its context. The mask is a
+function of the row's key (seed, epoch, index) alone.
 """
 
 from collections.abc import Sequence
@@ -12,20 +13,20 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from regard.config import Config
-from regard.data.batches import IGNORED, num_samples
+from regard.data.batches import IGNORE_INDEX, random_uint64
 from regard.errors import ConfigError
 
-NO_WORD = -1  # the word of a symbol
+NO_WORD = -1  # word id of a special token
 
 
 class MaskingConfig(Config):
-    """How much is asked for, and what stands in its place."""
+    """How many tokens are predicted, and what replaces them in the input."""
 
-    share: float = Field(0.15, gt=0, le=1, description="of the pieces that are asked for")
-    masked: float = Field(0.8, ge=0, le=1, description="of those, the share that shows the mask")
-    replaced: float = Field(0.1, ge=0, le=1, description="the share that shows another piece, drawn at random")
-    kept: float = Field(0.1, ge=0, le=1, description="the share that shows itself")
-    whole_words: bool = Field(False, description="all pieces of a word are asked for, or none")
+    share: float = Field(0.15, gt=0, le=1, description="fraction of tokens to predict")
+    masked: float = Field(0.8, ge=0, le=1, description="fraction of those that the mask token replaces")
+    replaced: float = Field(0.1, ge=0, le=1, description="fraction of those that a random token replaces")
+    kept: float = Field(0.1, ge=0, le=1, description="fraction of those that stay unchanged")
+    whole_words: bool = Field(False, description="predict all tokens of a word or none (whole-word masking)")
 
     @model_validator(mode="after")
     def _add_up(self) -> Self:
@@ -38,8 +39,8 @@ class MaskingConfig(Config):
         return self
 
 
-class SpecialIds(Protocol):
-    """What a tokenizer knows of its ids."""
+class MaskingTokenizer(Protocol):
+    """What masking needs of a tokenizer."""
 
     pad_id: int
     bos_id: int
@@ -52,8 +53,8 @@ class SpecialIds(Protocol):
 
 
 @dataclass(frozen=True)
-class PieceTable:
-    """What is known of a vocabulary's ids: the symbols, and which pieces go on inside a word."""
+class MaskingVocab:
+    """What masking needs of a vocabulary: special ids, and which tokens continue a word."""
 
     pad_id: int
     bos_id: int
@@ -61,16 +62,16 @@ class PieceTable:
     mask_id: int
     unk_id: int
     is_continuation: np.ndarray  # (V,) bool
-    drawn: np.ndarray = field(init=False, repr=False)  # the ids that may stand in for another: all but the symbols
+    random_ids: np.ndarray = field(init=False, repr=False)  # the ids to draw random tokens from: all but special ids
 
     def __post_init__(self) -> None:
-        drawn = np.setdiff1d(np.arange(len(self.is_continuation)), self.special_ids)
-        object.__setattr__(self, "drawn", drawn)
+        random_ids = np.setdiff1d(np.arange(len(self.is_continuation)), self.special_ids)
+        object.__setattr__(self, "random_ids", random_ids)
 
     @classmethod
-    def of(cls, tokenizer: SpecialIds) -> "PieceTable":
+    def from_tokenizer(cls, tokenizer: MaskingTokenizer) -> "MaskingVocab":
         if tokenizer.mask_id is None:
-            raise ConfigError("the tokenizer has no mask symbol, so nothing can be hidden; use one with [MASK]")
+            raise ConfigError("the tokenizer has no mask token; use one with [MASK]")
         return cls(
             pad_id=tokenizer.pad_id,
             bos_id=tokenizer.bos_id,
@@ -84,50 +85,50 @@ class PieceTable:
     def special_ids(self) -> list[int]:
         return [self.pad_id, self.bos_id, self.eos_id, self.mask_id, self.unk_id]
 
-    def words(self, ids: np.ndarray) -> np.ndarray:
-        """The number of each piece's word in a row of ids; NO_WORD for what may not be asked for."""
+    def word_ids(self, ids: np.ndarray) -> np.ndarray:
+        """The number of each token's word in a row of ids; NO_WORD for tokens that may not be masked."""
         fixed = (ids == self.pad_id) | (ids == self.bos_id) | (ids == self.eos_id) | (ids == self.mask_id)
-        # A piece that goes on behind a symbol has no word before it: it is one itself.
-        begins = ~self.is_continuation[ids] | np.concatenate(([True], fixed[:-1]))
-        return np.where(fixed, NO_WORD, np.cumsum(begins) - 1)
+        # A continuation right after a special token starts a word of its own.
+        starts = ~self.is_continuation[ids] | np.concatenate(([True], fixed[:-1]))
+        return np.where(fixed, NO_WORD, np.cumsum(starts) - 1)
 
 
 @dataclass(frozen=True)
-class Masked:
-    """A row as the model sees it, and what it is asked."""
+class MaskedRow:
+    """A masked row and its targets."""
 
-    ids: np.ndarray  # (T,)
-    targets: np.ndarray  # (T,) the true id, IGNORED where it is not asked for
+    ids: np.ndarray  # (T,) the model's input
+    targets: np.ndarray  # (T,) the true id, IGNORE_INDEX where nothing is predicted
 
 
 def mask_row(
-    ids: np.ndarray, words: np.ndarray, config: MaskingConfig, table: PieceTable, numbers: tuple[int, ...]
-) -> Masked:
-    """Hide pieces of a row (T,); `words` has the word of each, NO_WORD where none may be hidden.
+    ids: np.ndarray, word_ids: np.ndarray, config: MaskingConfig, vocab: MaskingVocab, key: tuple[int, ...]
+) -> MaskedRow:
+    """Mask tokens of a row (T,); `word_ids` has the word of each, NO_WORD for tokens that may not be masked.
 
-    The same `numbers`, the same mask. Each piece, or each word, is chosen on its own; of a row with words at least one.
+    The same `key` gives the same mask. Each token, or each word, is chosen independently; at least one in a row.
     """
     ids = np.asarray(ids, np.int64)
-    chance = num_samples(3 * len(ids), *numbers).reshape(3, -1)
-    chosen = _chosen(_share(chance[0]), np.asarray(words), config)
-    kind = _share(chance[1])
-    other = table.drawn[(chance[2] % np.uint64(len(table.drawn))).astype(np.int64)]
-    shown = np.where(kind < config.masked, table.mask_id, np.where(kind < config.masked + config.replaced, other, ids))
-    return Masked(np.where(chosen, shown, ids), np.where(chosen, ids, IGNORED))
+    random = random_uint64(3 * len(ids), *key).reshape(3, -1)
+    chosen = _choose(_to_unit_interval(random[0]), np.asarray(word_ids), config)
+    kind = _to_unit_interval(random[1])
+    other = vocab.random_ids[(random[2] % np.uint64(len(vocab.random_ids))).astype(np.int64)]
+    masked = np.where(kind < config.masked, vocab.mask_id, np.where(kind < config.masked + config.replaced, other, ids))
+    return MaskedRow(np.where(chosen, masked, ids), np.where(chosen, ids, IGNORE_INDEX))
 
 
-def _chosen(chance: np.ndarray, words: np.ndarray, config: MaskingConfig) -> np.ndarray:
-    """Where the chance is below the share; where it nowhere is, there where it is smallest."""
-    free = words != NO_WORD
-    if not free.any():
-        return free
-    if config.whole_words:  # the chance of a word is that of its first piece
-        _, first, word = np.unique(words, return_index=True, return_inverse=True)
-        chance = chance[first][word]
-    chance = np.where(free, chance, np.inf)
-    return chance <= max(np.nextafter(config.share, 0), chance.min())
+def _choose(random: np.ndarray, word_ids: np.ndarray, config: MaskingConfig) -> np.ndarray:
+    """Where the random number is below the share; if it is nowhere, then where it is smallest."""
+    maskable = word_ids != NO_WORD
+    if not maskable.any():
+        return maskable
+    if config.whole_words:  # a word's random number is that of its first token
+        _, first, word = np.unique(word_ids, return_index=True, return_inverse=True)
+        random = random[first][word]
+    random = np.where(maskable, random, np.inf)
+    return random <= max(np.nextafter(config.share, 0), random.min())
 
 
-def _share(raw: np.ndarray) -> np.ndarray:
-    """Random 64-bit numbers as numbers from 0 to below 1."""
+def _to_unit_interval(raw: np.ndarray) -> np.ndarray:
+    """Random 64-bit numbers as floats in [0, 1)."""
     return (raw >> np.uint64(11)) * 2.0**-53

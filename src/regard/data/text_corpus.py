@@ -1,4 +1,4 @@
-"""The user's text for a language model: what is trained on, and what is kept out to measure on."""
+"""Text files for a language model, split into training and validation."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,121 +7,124 @@ from typing import Any, Literal
 from pydantic import Field
 
 from regard.config import Config
-from regard.data.chunking import Piece
-from regard.data.readers.documents import expand, read_documents
-from regard.data.readers.pairs import BadLines, is_validation
+from regard.data.chunking import TextChunk
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.documents import expand_patterns, read_documents
+from regard.data.splits import is_validation
 
-SAMPLE = 200_000_000  # characters that a tokenizer is trained on; more change little but the time
-ENOUGH = 10  # documents kept out, when whole ones are
+TOKENIZER_SAMPLE = 200_000_000  # characters to train a tokenizer on; more take longer and change little
 
 
 class TextFilesConfig(Config):
-    """How the user's text is read and split."""
+    """How text files are read and split."""
 
-    field: str = Field("text", min_length=1, description="where a JSON line or a Parquet row has its text")
+    field: str = Field(
+        "text", min_length=1, description="field of a JSON line, or column of a Parquet file, with the text"
+    )
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line or row: stop there, or skip it")
-    validation: float = Field(0.1, gt=0, lt=1, description="share of the text kept out of training")
-    validation_tokens: int = Field(500_000, ge=2, description="held-out tokens that evaluation in training uses")
+    validation: float = Field(0.1, gt=0, lt=1, description="fraction of the text for validation")
+    validation_tokens: int = Field(500_000, ge=2, description="validation tokens that are scored during training")
 
 
 class TextDataConfig(TextFilesConfig):
-    """The same for a language model, and how text is cut into tokens."""
+    """The same for a language model, with its tokenizer."""
 
     tokenizer: str = Field(
         "bpe",
         min_length=1,
-        description="bpe, characters or bytes; or ready-made: gpt2, a folder, a tokenizer.json, a name on the hub",
+        description="bpe, characters or bytes; or an existing one: gpt2, a folder, a tokenizer.json, a name on the hub",
     )
-    separate_documents: bool = Field(False, description="attention stays inside each document of a window")
-    word_vectors: Path | None = Field(None, description="word vectors to initialize the embeddings with: glove.txt")
+    separate_documents: bool = Field(False, description="attend only within the same document of a window")
+    word_vectors: Path | None = Field(
+        None, description="word vectors to initialize the embedding matrix with: glove.txt"
+    )
 
 
 class TextCorpus:
-    """The documents of the user's files, split in two.
+    """The documents of text files, split into training and validation.
 
-    Of many documents whole ones are kept out, by a hash of their text (of its first million characters): no text is
-    ever on both sides. Where that would be fewer than ten, of each document the end is kept out: of a single one the
-    last tenth of its characters, say.
+    Many documents are split by document, by a hash of the text (of its first million characters), so no text is on both
+    sides. If that would leave fewer than ten for validation, the end of each document is for validation instead.
     """
 
-    enough = ENOUGH
+    min_validation_documents = 10
 
     def __init__(self, paths: Sequence[Path | str], config: TextFilesConfig) -> None:
-        """Reads everything once, to count it and to find what is bad: DataError, or lines in `notes`."""
-        self.files = expand(paths)
+        """Reads everything once, to count it and find bad rows: DataError, or a report in `notes`."""
+        self.files = expand_patterns(paths)
         self.config = config
-        # What the tokens on disk depend on, beside the files and the tokenizer.
+        # Part of the cache key of the tokenized dataset.
         self.settings: dict[str, Any] = config.model_dump(mode="json", include={"field", "on_error", "validation"})
-        bad = BadLines()
+        bad = BadRows()
         self._count(self._read(bad))
         self.notes = bad.summary()
 
-    def _count(self, pieces: Iterator[Piece]) -> None:
+    def _count(self, chunks: Iterator[TextChunk]) -> None:
         self.documents = self.characters = 0
-        few = self.enough / self.config.validation
+        few = self.min_validation_documents / self.config.validation
         lengths = [0]
-        for piece in pieces:
-            self.characters += len(piece.text)
-            lengths[-1] += len(piece.text)
-            if piece.last:
+        for chunk in chunks:
+            self.characters += len(chunk.text)
+            lengths[-1] += len(chunk.text)
+            if chunk.is_last:
                 self.documents += 1
                 if self.documents >= few:
-                    lengths.clear()  # needed only where documents are few: of many they would fill the memory
+                    lengths.clear()  # needed only for few documents; those of many would fill memory
                 lengths.append(0)
         self._lengths = lengths[:-1] if self.documents < few else None
 
-    def pieces(self) -> Iterator[Piece]:
+    def chunks(self) -> Iterator[TextChunk]:
         """All documents."""
-        return self._read(BadLines())
+        return self._read(BadRows())
 
-    def training(self) -> Iterator[Piece]:
-        """The part to train on."""
+    def training(self) -> Iterator[TextChunk]:
+        """The training documents."""
         return self._part(validation=False)
 
-    def validation(self) -> Iterator[Piece]:
-        """The part kept out."""
+    def validation(self) -> Iterator[TextChunk]:
+        """The validation documents."""
         return self._part(validation=True)
 
     def sample(self) -> Iterator[str]:
-        """Texts to train a tokenizer on: all of the training part, or pieces from all over it, about 200 MB."""
+        """Texts to train a tokenizer on: the training documents, or a sample of about 200 MB from all over them."""
         seen = taken = 0
-        for piece in self.training():
-            seen += len(piece.text)
-            if taken * self.characters <= SAMPLE * seen:
-                taken += len(piece.text)
-                yield piece.text
+        for chunk in self.training():
+            seen += len(chunk.text)
+            if taken * self.characters <= TOKENIZER_SAMPLE * seen:
+                taken += len(chunk.text)
+                yield chunk.text
 
-    def _read(self, report: BadLines) -> Iterator[Piece]:
+    def _read(self, report: BadRows) -> Iterator[TextChunk]:
         return read_documents(self.files, field=self.config.field, on_error=self.config.on_error, report=report)
 
-    def _part(self, validation: bool) -> Iterator[Piece]:
+    def _part(self, validation: bool) -> Iterator[TextChunk]:
         if self._lengths is None:
-            return whole_documents(self.pieces(), self.config.validation, validation)
-        ends = [int(length * (1 - self.config.validation)) for length in self._lengths]
-        return ends_of_documents(self.pieces(), ends, validation)
+            return select_documents(self.chunks(), self.config.validation, validation)
+        splits = [int(length * (1 - self.config.validation)) for length in self._lengths]
+        return select_ends(self.chunks(), splits, validation)
 
 
-def whole_documents(pieces: Iterator[Piece], share: float, validation: bool) -> Iterator[Piece]:
-    """The documents that are kept out, about this share of them, or all the others."""
-    begins, wanted = True, False
-    for piece in pieces:
-        if begins:
-            wanted = is_validation(piece.text, share) == validation
-        if wanted:
-            yield piece
-        begins = piece.last
+def select_documents(chunks: Iterator[TextChunk], fraction: float, validation: bool) -> Iterator[TextChunk]:
+    """The validation documents, about this fraction of all; or the training documents."""
+    is_first, is_selected = True, False
+    for chunk in chunks:
+        if is_first:
+            is_selected = is_validation(chunk.text, fraction) == validation
+        if is_selected:
+            yield chunk
+        is_first = chunk.is_last
 
 
-def ends_of_documents(pieces: Iterator[Piece], places: Sequence[int], validation: bool) -> Iterator[Piece]:
-    """Of document i what comes from character places[i] on, or what comes before."""
+def select_ends(chunks: Iterator[TextChunk], splits: Sequence[int], validation: bool) -> Iterator[TextChunk]:
+    """Of document i the text from character splits[i] on (validation), or the text before (training)."""
     document, start = 0, 0
-    for piece in pieces:
-        cut = min(max(0, places[document] - start), len(piece.text))
-        if validation and cut < len(piece.text):
-            yield Piece(piece.text[cut:], last=piece.last)
-        elif not validation and cut:
-            done = start + cut == places[document]
-            yield Piece(piece.text[:cut], last=done, cut=done)
-        start += len(piece.text)
-        if piece.last:
+    for chunk in chunks:
+        split = min(max(0, splits[document] - start), len(chunk.text))
+        if validation and split < len(chunk.text):
+            yield TextChunk(chunk.text[split:], is_last=chunk.is_last)
+        elif not validation and split:
+            done = start + split == splits[document]
+            yield TextChunk(chunk.text[:split], is_last=done, is_truncated=done)
+        start += len(chunk.text)
+        if chunk.is_last:
             document, start = document + 1, 0

@@ -15,7 +15,8 @@ from torch import nn
 
 from regard.checkpoint import SETTINGS
 from regard.config import Config, override
-from regard.data.readers.pairs import BadLines, read_pairs
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.pairs import read_pairs
 from regard.errors import ConfigError
 from regard.experiments.layer_cost import kept_bytes
 from regard.files import read_json
@@ -80,7 +81,7 @@ def climb(
         if key in ("training.minutes", "training.epochs", "training.patience"):
             raise ConfigError(f"{key} would give each rung another number of steps; give training.steps")
     if paths:  # a file that cannot be read is said now
-        next(read_pairs(paths, on_error="skip", report=BadLines(), longest=TranslationDataConfig().max_length), None)
+        next(read_pairs(paths, on_error="skip", report=BadRows(), longest=TranslationDataConfig().max_length), None)
     inputs = TrainingInputs(paths)
     _check_alike({name: override(recipe_of(name).settings(inputs), assignments).model for name in rungs})
     standings = []

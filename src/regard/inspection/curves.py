@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from regard.files import replacing
+from regard.files import atomic_write
 
 # One color a kind of model, everywhere.
 COLORS = {
@@ -74,5 +74,5 @@ def save_curves(panels: Sequence[Panel], path: Path, columns: int = 3) -> None:
         axes.set_ylabel(panel.up)
         axes.grid(alpha=0.25)
         axes.legend(fontsize=8)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=130)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.files import replacing, write_file
+from regard.files import atomic_write, write_file
 from regard.inspection.pictures import PICTURES, check_picture
 
 ENDINGS = (*PICTURES, ".html")
@@ -65,7 +65,7 @@ def _save_strip(path: Path, pixels: np.ndarray, words: Sequence[str], weights: n
         axes.imshow(panel, interpolation="nearest")
         axes.set_title("".join(sign if sign.isprintable() else "�" for sign in word), fontsize=10, color=VIOLET)
         axes.text(0.5, -0.04, most, transform=axes.transAxes, ha="center", va="top", fontsize=7, color="0.4")
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=160)
 
 

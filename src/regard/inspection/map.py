@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from regard.errors import InputError
-from regard.files import replacing, write_file
+from regard.files import atomic_write, write_file
 from regard.inspection.labels import Label, line_end, place_labels
 from regard.inspection.map_page import page
 from regard.inspection.pictures import PICTURES, check_picture
@@ -128,6 +128,6 @@ def _save_picture(path: Path, drawn: Layout, title: str) -> None:
         axes.text(label.x, label.y, drawn.words[label.point], parse_math=False, bbox=below, **style)
     if title:
         axes.text(14, 22, title, fontsize=10, color="0.3", parse_math=False)
-    with replacing(path) as file, rc_context({"svg.hashsalt": "regard", "svg.fonttype": "none"}):
+    with atomic_write(path) as file, rc_context({"svg.hashsalt": "regard", "svg.fonttype": "none"}):
         facts = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=160, metadata=facts)

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from regard.data.readers.word_vectors import Vectors
+from regard.data.readers.word_vectors import WordVectors
 from regard.errors import InputError
 
 BLOCK = 1 << 14  # rows whose differences are held at once
@@ -34,7 +34,7 @@ class Agreement:
     correlation: float  # of the cosines of all pairs of these words, from -1 to 1
 
 
-def nearest(vectors: Vectors, word: str | np.ndarray, *, count: int = 10, by: By = "cosine") -> list[Neighbor]:
+def nearest(vectors: WordVectors, word: str | np.ndarray, *, count: int = 10, by: By = "cosine") -> list[Neighbor]:
     """The words nearest to a word, which is left out itself, or to a vector; the nearest first."""
     if isinstance(word, str):
         place = _place(vectors, word)
@@ -42,32 +42,32 @@ def nearest(vectors: Vectors, word: str | np.ndarray, *, count: int = 10, by: By
     return _nearest(vectors, np.asarray(word, np.float32), count, by)
 
 
-def analogy(vectors: Vectors, a: str, b: str, c: str, count: int = 10) -> list[Neighbor]:
+def analogy(vectors: WordVectors, a: str, b: str, c: str, count: int = 10) -> list[Neighbor]:
     """a is to b as c is to which word? The nearest to b - a + c but for the three (Mikolov 2013).
 
     All vectors have length 1 here; so the distance is of such vectors too.
     """
     places = [_place(vectors, word) for word in (a, b, c)]
-    even = Vectors(vectors.words, units(vectors.matrix))
+    even = WordVectors(vectors.words, units(vectors.matrix))
     first, second, third = even.matrix[places]
     return _nearest(even, second - first + third, count, "cosine", leaving=set(places))
 
 
-def compare(vectors: Vectors, one: str, other: str) -> Neighbor:
+def compare(vectors: WordVectors, one: str, other: str) -> Neighbor:
     """How near the other word is to the one."""
     first, second = (vectors.matrix[_place(vectors, word)] for word in (one, other))
     return Neighbor(other, *_nearness(first, second[None])[0])
 
 
-def shared(one: Vectors, other: Vectors, most: int = 2000) -> Agreement:
+def shared(one: WordVectors, other: WordVectors, most: int = 2000) -> Agreement:
     """How two sets of vectors, of any widths, agree on the words that both have, the first `most` of them."""
-    words = [word for word in one.words if word in other.places][:most]
+    words = [word for word in one.words if word in other.rows][:most]
     if len(words) < 3:
         raise InputError(f"the two sets of vectors share {len(words)} words; wanted 3 or more to compare")
     pairs = np.triu_indices(len(words), 1)
     cosines = []
     for vectors in (one, other):
-        found = units(vectors.matrix[[vectors.places[word] for word in words]])
+        found = units(vectors.matrix[[vectors.rows[word] for word in words]])
         cosines.append((found @ found.T)[pairs].astype(np.float64))
     if min(np.ptp(each) for each in cosines) == 0:
         raise InputError(
@@ -85,15 +85,17 @@ def near_spellings(word: str, words: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*cased, *close]))[:3]
 
 
-def _place(vectors: Vectors, word: str) -> int:
-    if word in vectors.places:
-        return vectors.places[word]
+def _place(vectors: WordVectors, word: str) -> int:
+    if word in vectors.rows:
+        return vectors.rows[word]
     near = near_spellings(word, vectors.words)
     hint = f"did you mean {' or '.join(near)}?" if near else "none is written like it"
     raise InputError(f"{word!r} is not among the {len(vectors.words):,} words; {hint}")
 
 
-def _nearest(vectors: Vectors, vector: np.ndarray, count: int, by: By, leaving: Collection[int] = ()) -> list[Neighbor]:
+def _nearest(
+    vectors: WordVectors, vector: np.ndarray, count: int, by: By, leaving: Collection[int] = ()
+) -> list[Neighbor]:
     if count < 1:
         raise InputError(f"{count} neighbors; wanted 1 or more")
     if by not in ("cosine", "euclidean"):

@@ -7,7 +7,7 @@ import numpy as np
 from rich.text import Text
 
 from regard.errors import InputError
-from regard.files import replacing
+from regard.files import atomic_write
 
 SHADES = " ░▒▓█"
 PICTURES = (".png", ".svg", ".pdf")
@@ -56,5 +56,5 @@ def save_heat_map(weights: np.ndarray, rows: Sequence[str], columns: Sequence[st
         axes.text(column, row, f"{weight:.2f}", ha="center", va="center", fontsize=8, color=color)
     axes.set_ylabel("each word written")
     axes.set_xlabel("looked at these words")
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=160)

@@ -2,21 +2,23 @@
 
 from collections.abc import Iterator
 
-from regard.data.batches import Position
-from regard.data.rows import RowBatch, RowData
+from regard.data.batches import DataPosition
+from regard.data.rows import RowBatch, RowSplits
 
 
 class RowLearning:
     """The side of a task that hands out its data's batches."""
 
-    def __init__(self, data: RowData) -> None:
+    def __init__(self, data: RowSplits) -> None:
         self.data = data
 
-    def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, RowBatch]]:
+    def training_batches(
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, RowBatch]]:
         return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
-    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int:
-        return self.data.batches_an_epoch(max_tokens=max_tokens, seed=seed)
+    def batches_per_epoch(self, *, max_tokens: int, seed: int) -> int:
+        return self.data.batches_per_epoch(max_tokens=max_tokens, seed=seed)
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[RowBatch]:
         return self.data.validation_batches(max_tokens=max_tokens, most=most)

@@ -10,7 +10,7 @@ from pydantic import Field, SerializeAsAny
 
 from regard.checkpoint import SETTINGS, read_settings
 from regard.config import Config, override
-from regard.data.readers.labeled import OnError
+from regard.data.readers.bad_rows import OnError
 from regard.data.stores.cache import changed_since
 from regard.errors import DataError
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.data.readers.lines import check_file
-from regard.data.readers.word_vectors import Vectors, read_vectors
+from regard.data.readers.word_vectors import WordVectors, read_vectors
 from regard.errors import ConfigError
 
 
@@ -38,7 +38,7 @@ def load_pretrained(model: nn.Module, weights: Mapping[str, Tensor]) -> str:
 
 
 @torch.no_grad()
-def init_embeddings(weight: Tensor, words: Sequence[str | None], vectors: Vectors) -> int:
+def init_embeddings(weight: Tensor, words: Sequence[str | None], vectors: WordVectors) -> int:
     """Fill rows of an embedding matrix (V, D) with the vectors of the words they stand for; returns how many.
 
     A word without a vector takes that of its lowercase form. The vectors are scaled so that the rows keep their
@@ -78,5 +78,5 @@ def load_word_vectors(model: Any, words: Sequence[str | None], path: Path) -> st
     return f"{filled:,} of {len(words):,} embeddings initialized with the vectors of {path.name}"
 
 
-def _row(word: str, vectors: Vectors) -> int | None:
-    return vectors.places.get(word, vectors.places.get(word.lower()))
+def _row(word: str, vectors: WordVectors) -> int | None:
+    return vectors.rows.get(word, vectors.rows.get(word.lower()))

@@ -23,7 +23,7 @@ from torch import nn
 
 from regard.checkpoint import average
 from regard.config import Config
-from regard.data.batches import Position
+from regard.data.batches import DataPosition
 from regard.errors import ConfigError, TrainingError
 from regard.files import Files
 from regard.runtime import matrix_limit, seed_everything
@@ -80,10 +80,12 @@ class Task(evaluation.Task, Protocol):
 
     unit: str  # what a batch has `tokens` of, for the reader of the progress
 
-    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int | None:
+    def batches_per_epoch(self, *, max_tokens: int, seed: int) -> int | None:
         """How many make one pass over the data; None: its batches are drawn without end."""
 
-    def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, Any]]: ...
+    def training_batches(
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, Any]]: ...
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[Any]: ...
 
@@ -248,7 +250,7 @@ def take_step(
 def _epoch_steps(task: Task, config: TrainingConfig) -> float | None:
     if config.epochs is None:
         return None
-    batches = task.batches_an_epoch(max_tokens=config.max_tokens, seed=config.seed)
+    batches = task.batches_per_epoch(max_tokens=config.max_tokens, seed=config.seed)
     if batches is None:
         raise ConfigError("training.epochs: this task draws its batches without end; give training.steps instead")
     return batches / config.gradient_accumulation

@@ -29,9 +29,9 @@ from regard.checkpoint import (
     read_config,
     read_tensors,
 )
-from regard.data.batches import Position
+from regard.data.batches import DataPosition
 from regard.errors import FolderError, TrainingError
-from regard.files import MANIFEST, Files, encode_json, read_json, remove_folder, remove_remains, verify, write_folder
+from regard.files import MANIFEST, Files, encode_json, read_json, remove_folder, remove_leftovers, verify, write_folder
 from regard.training.log import BOARD, METRICS
 
 OPTIMIZER = "optimizer.safetensors"
@@ -46,7 +46,7 @@ class Progress:
     """Where a run stands: all that decides how it goes on, but for weights and optimizer."""
 
     step: int = 0
-    position: Position = Position(0, 0)  # noqa: RUF009 - frozen; the next batch
+    position: DataPosition = DataPosition(0, 0)  # noqa: RUF009 - frozen; the next batch
     seconds: float = 0.0  # spent in the loop, over all sittings
     tokens: int = 0  # real target tokens seen
     skipped_in_a_row: int = 0
@@ -89,7 +89,7 @@ class RunFolder:
         if self.path.is_dir() and any(self.path.iterdir()) and not any((self.path / own).exists() for own in OWN):
             raise FolderError(f"{self.path} is not empty and holds no run; choose another folder with -o")
         with self._lock():
-            remove_remains(self.checkpoints)
+            remove_leftovers(self.checkpoints)
             yield
 
     def _lock(self) -> TextIO:
@@ -209,6 +209,6 @@ def step_of(folder: Path) -> int:
 def _progress(saved: dict[str, Any], where: Path) -> Progress:
     saved = {renamed.PROGRESS.get(name, name): value for name, value in saved.items()}
     try:
-        return Progress(**saved | {"position": Position(**saved["position"])})
+        return Progress(**saved | {"position": DataPosition(**saved["position"])})
     except (KeyError, TypeError) as error:
         raise FolderError(f"{where} is not the state of a run of this version: {error}") from error

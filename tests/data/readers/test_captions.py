@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regard.data.readers import captions
-from regard.data.readers.captions import Captioned, read_captions, split_validation
-from regard.data.readers.pairs import BadLines, is_validation
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.captions import CaptionedImage, read_captions, split_validation
+from regard.data.splits import is_validation
 from regard.errors import DataError
 
 CAPTIONS = {"b.jpg": ("A dog , running .", "One dog"), "a.png": ('A sign says "stop"',), "sub/c.JPEG": ("Ein Mädchen",)}
@@ -30,7 +31,7 @@ def read(folder, text, name="captions.jsonl", on_error="stop", report=None):
     file = folder.parent / name
     raw = text if isinstance(text, bytes) else text.encode()
     file.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
-    return read_captions(folder, file, on_error=on_error, report=report if report is not None else BadLines())
+    return read_captions(folder, file, on_error=on_error, report=report if report is not None else BadRows())
 
 
 def failure(*arguments, **options) -> str:
@@ -72,9 +73,9 @@ FORMATS = {
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_same(folder, name):
-    report = BadLines()
+    report = BadRows()
     found = read(folder, FORMATS[name], name, report=report)
-    assert found == [Captioned(folder / name, texts, name) for name, texts in CAPTIONS.items()]
+    assert found == [CaptionedImage(folder / name, texts, name) for name, texts in CAPTIONS.items()]
     assert report.summary() == []
 
 
@@ -90,9 +91,9 @@ BAD = {
     '{"image": "a.png", "caption": "x\\u0000"}': "control character",
     '{"image": "a\\u0000.png", "caption": "x"}': "control character",
     '{"image": "a.png", "caption": "\\ud800"}': "control character",
-    '{"image": "d.png", "caption": "x"}': "missing picture",
-    '{"image": "sub", "caption": "x"}': "missing picture",
-    json.dumps({"image": "a" * 5000, "caption": "x"}): "missing picture",
+    '{"image": "d.png", "caption": "x"}': "missing image",
+    '{"image": "sub", "caption": "x"}': "missing image",
+    json.dumps({"image": "a" * 5000, "caption": "x"}): "missing image",
     json.dumps({"image": "a.png", "caption": "x" * 5001}): "too long",
     '{"image": "../../etc/passwd", "caption": "x"}': "outside",
     '{"image": "sub/../a.png", "caption": "x"}': "outside",
@@ -105,9 +106,9 @@ BAD = {
 @pytest.mark.parametrize("line", BAD)
 def test_a_bad_line_stops_or_is_named_and_counted(folder, line):
     good = lines({"image": name, "caption": texts} for name, texts in CAPTIONS.items())
-    if BAD[line] != "missing picture":
+    if BAD[line] != "missing image":
         assert f"captions.jsonl:4: {BAD[line]}: " in failure(folder, good + line)
-    report = BadLines()
+    report = BadRows()
     assert len(read(folder, good + line + "\n" + line, on_error="skip", report=report)) == 3
     assert report.by_reason == {BAD[line]: 2}
 
@@ -115,12 +116,12 @@ def test_a_bad_line_stops_or_is_named_and_counted(folder, line):
 def test_some_captions_of_pictures_that_are_not_there_stop_nothing(folder):
     """As in Flickr8k's own file, where five lines are of a name that ends in .jpg.1."""
     rows = [f"{name}#{i}\t{text}\n" for i, (name, text) in enumerate(ROWS)]
-    odd, report = ["gone.jpg.1#0\ta dog\n", "gone.jpg.1#1\ta dog runs\n"], BadLines()
+    odd, report = ["gone.jpg.1#0\ta dog\n", "gone.jpg.1#1\ta dog runs\n"], BadRows()
     found = read(folder, "".join(rows + odd), "Flickr8k.token.txt", report=report)
     assert [one.name for one in found] == list(CAPTIONS)
-    assert report.by_reason == {"missing picture": 2}
+    assert report.by_reason == {"missing image": 2}
     said = failure(folder, "".join(rows + odd * len(rows)), "Flickr8k.token.txt")
-    assert f"{2 * len(rows)} of its lines are of pictures that are not in {folder}" in said
+    assert f"{2 * len(rows)} of its lines name images that are not in {folder}" in said
     assert "gone.jpg.1 in" in said
 
 
@@ -141,13 +142,13 @@ def test_outside_is_refused_even_where_a_picture_stands(folder):
             "image_name| comment_number| comment\na.png| 4   A dog .\n",
             "a.csv:2: wrong columns: got 2, wanted 3",
         ),
-        ("a.csv", "a.png,x\n", "is no header"),
+        ("a.csv", "a.png,x\n", "is not a header"),
         ("a.xml", "", "got the ending '.xml'"),
-        ("a.jsonl", "", "no caption of a picture"),
+        ("a.jsonl", "", "no caption of an image"),
         ("a.jsonl", b"\xff\xfe", "a.jsonl:1: invalid UTF-8"),
-        ("a.json", "{", "is no JSON"),
-        ("a.json", b"\xff", "is no JSON"),
-        ("a.json", "[" * 100_000, "is no JSON"),
+        ("a.json", "{", "is not JSON"),
+        ("a.json", b"\xff", "is not JSON"),
+        ("a.json", "[" * 100_000, "is not JSON"),
         ("a.json", "{}", "wanted COCO's"),
         ("a.json", '{"images": [[]], "annotations": [{"image_id": [], "caption": "x"}]}', "a.json:1: unknown image"),
         ("a.json", '{"images": [], "annotations": [{"image_id": 1}]}', "a.json:1: wrong fields"),
@@ -160,29 +161,29 @@ def test_bad_files_are_one_line(folder, name, text, reason):
 
 def test_what_is_not_there(folder, tmp_path):
     with pytest.raises(DataError, match="no such file"):
-        read_captions(folder, tmp_path / "a.jsonl", on_error="skip", report=BadLines())
+        read_captions(folder, tmp_path / "a.jsonl", on_error="skip", report=BadRows())
     (tmp_path / "a.jsonl").write_text("")
-    with pytest.raises(DataError, match="wanted the folder of the pictures"):
-        read_captions(tmp_path / "none", tmp_path / "a.jsonl", on_error="skip", report=BadLines())
+    with pytest.raises(DataError, match="wanted the folder of the images"):
+        read_captions(tmp_path / "none", tmp_path / "a.jsonl", on_error="skip", report=BadRows())
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(b"[]" * 999)[:20])
-    with pytest.raises(DataError, match="damaged or cut off"):
-        read_captions(folder, tmp_path / "a.json.gz", on_error="skip", report=BadLines())
+    with pytest.raises(DataError, match="damaged or truncated"):
+        read_captions(folder, tmp_path / "a.json.gz", on_error="skip", report=BadRows())
 
 
 def test_a_json_file_of_any_size_is_not_read(folder, monkeypatch):
-    monkeypatch.setattr(captions, "JSON_BYTES", 10)
+    monkeypatch.setattr(captions, "MAX_JSON_BYTES", 10)
     assert "has more than 10 bytes; write it as .jsonl" in failure(folder, FORMATS["coco.json"], "coco.json")
 
 
 def test_when_nothing_is_good_the_first_bad_line_is_told(folder):
     text = lines([{"image": "x.png", "caption": "x"}])
-    assert "no caption of a picture" in failure(folder, text, on_error="skip")
-    assert "captions.jsonl:1: missing picture: there is no x.png" in failure(folder, text, on_error="skip")
+    assert "no caption of an image" in failure(folder, text, on_error="skip")
+    assert "captions.jsonl:1: missing image: there is no x.png" in failure(folder, text, on_error="skip")
 
 
 def test_pictures_without_a_caption_are_named_but_stop_nothing(folder):
-    (folder / "notes.txt").write_text("no picture")
-    report = BadLines()
+    (folder / "notes.txt").write_text("no image")
+    report = BadRows()
     found = read(folder, lines([{"image": "a.png", "caption": "x"}]), report=report)
     assert [one.name for one in found] == ["a.png"]
     assert report.summary() == [
@@ -201,14 +202,14 @@ def test_any_bytes_are_captions_or_our_error(folder, raw, name):
     for start in (b"", b"image,caption\n", b"image|caption\n"):
         file.write_bytes(start + raw)
         try:
-            found = read_captions(folder, file, on_error="skip", report=BadLines())
+            found = read_captions(folder, file, on_error="skip", report=BadRows())
         except DataError as error:
             found = str(error)
         assert isinstance(found, list) or "\n" not in found
 
 
-def captioned(count: int) -> list[Captioned]:
-    return [Captioned(Path("x") / f"{i}.jpg", ("a", "b"), f"{i}.jpg") for i in range(count)]
+def captioned(count: int) -> list[CaptionedImage]:
+    return [CaptionedImage(Path("x") / f"{i}.jpg", ("a", "b"), f"{i}.jpg") for i in range(count)]
 
 
 def test_a_picture_is_held_out_by_its_name_with_all_its_captions():

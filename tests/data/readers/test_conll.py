@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.readers.conll import Tagged, read_tagged
-from regard.data.readers.lines import LIMIT
-from regard.data.readers.pairs import BadLines
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.conll import TaggedSentence, read_tagged
+from regard.data.readers.lines import MAX_LINE_BYTES
 from regard.errors import DataError
 
 CONLL_2003 = """-DOCSTART- -X- -X- O
@@ -22,7 +22,7 @@ German JJ B-NP B-MISC
 # # B-NP O
 1 CD I-NP O
 """
-EU = Tagged(("EU", "rejects", "German"), ("B-ORG", "O", "B-MISC"))
+EU = TaggedSentence(("EU", "rejects", "German"), ("B-ORG", "O", "B-MISC"))
 CONLLU = """# newdoc id = x
 # text = du pain
 1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_
@@ -37,7 +37,7 @@ CONLLU = """# newdoc id = x
 
 
 def read(*paths, on_error="stop", report=None, **arguments):
-    return list(read_tagged(paths, on_error=on_error, report=report or BadLines(), **arguments))
+    return list(read_tagged(paths, on_error=on_error, report=report or BadRows(), **arguments))
 
 
 def failure(*paths, **arguments) -> str:
@@ -54,9 +54,9 @@ def write(path, raw):
 
 def test_conll_2003(tmp_path):
     path = write(tmp_path / "eng.train", CONLL_2003)
-    assert read(path) == [EU, Tagged(("#", "1"), ("O", "O"))]  # the sign # is a word there
+    assert read(path) == [EU, TaggedSentence(("#", "1"), ("O", "O"))]  # the sign # is a word there
     assert read(path, column=2)[0].labels == ("NNP", "VBZ", "JJ")
-    assert read(path, word=2, column=3)[0] == Tagged(("NNP", "VBZ", "JJ"), ("B-NP", "B-VP", "B-NP"))
+    assert read(path, word=2, column=3)[0] == TaggedSentence(("NNP", "VBZ", "JJ"), ("B-NP", "B-VP", "B-NP"))
     packed = write(tmp_path / "eng.train.gz", gzip.compress(CONLL_2003.encode()))
     assert read(packed, path) == read(path) * 2
 
@@ -64,21 +64,21 @@ def test_conll_2003(tmp_path):
 def test_line_ends_marks_spaces_and_missing_last_ends(tmp_path):
     raw = "\ufeffEU  B-ORG \r\nrejects O\r\n \t\r\n\r\nGerman B-MISC"
     assert read(write(tmp_path / "a.conll", raw)) == [
-        Tagged(("EU", "rejects"), ("B-ORG", "O")),
-        Tagged(("German",), ("B-MISC",)),
+        TaggedSentence(("EU", "rejects"), ("B-ORG", "O")),
+        TaggedSentence(("German",), ("B-MISC",)),
     ]
 
 
 def test_tabs_and_comments(tmp_path):
     raw = "# id 1\n#tag\tO\nNew York\tB-LOC\n\xa0\tO\n\n# 2\n#\tO\n"
     assert read(write(tmp_path / "a.tsv", raw)) == [
-        Tagged(("#tag", "New York", "\xa0"), ("O", "B-LOC", "O")),
-        Tagged(("#",), ("O",)),
+        TaggedSentence(("#tag", "New York", "\xa0"), ("O", "B-LOC", "O")),
+        TaggedSentence(("#",), ("O",)),
     ]
 
 
 def test_a_space_that_does_not_break_is_no_end_of_a_column(tmp_path):
-    assert read(write(tmp_path / "a.conll", "10\xa0000 O\n")) == [Tagged(("10\xa0000",), ("O",))]
+    assert read(write(tmp_path / "a.conll", "10\xa0000 O\n")) == [TaggedSentence(("10\xa0000",), ("O",))]
 
 
 def test_comments_of_files_with_spaces(tmp_path):
@@ -88,18 +88,24 @@ def test_comments_of_files_with_spaces(tmp_path):
 
 def test_conllu_reads_forms_and_parts_of_speech(tmp_path):
     path = write(tmp_path / "a.conllu", CONLLU)
-    assert read(path) == [Tagged(("de", "le", "10 000"), ("ADP", "DET", "NOUN")), Tagged(("oui",), ("INTJ",))]
+    assert read(path) == [
+        TaggedSentence(("de", "le", "10 000"), ("ADP", "DET", "NOUN")),
+        TaggedSentence(("oui",), ("INTJ",)),
+    ]
     assert read(path, column=8)[0].labels == ("case", "det", "root")
 
 
 def test_words_alone_where_labels_are_not_needed(tmp_path):
     path = write(tmp_path / "a.txt", "EU\nrejects\n\nGerman\n")
-    assert read(path, labels_needed=False) == [Tagged(("EU", "rejects"), None), Tagged(("German",), None)]
+    assert read(path, labels_needed=False) == [
+        TaggedSentence(("EU", "rejects"), None),
+        TaggedSentence(("German",), None),
+    ]
     assert "one column: got 'EU' alone" in failure(path)
     mixed = write(tmp_path / "b.txt", "EU\nrejects O\n\nGerman\n")
     assert "b.txt:2: wrong columns: got 2, wanted 1" in failure(mixed, labels_needed=False)
     labeled = write(tmp_path / "c.txt", "EU B-ORG\n")
-    assert read(labeled, labels_needed=False) == [Tagged(("EU",), ("B-ORG",))]
+    assert read(labeled, labels_needed=False) == [TaggedSentence(("EU",), ("B-ORG",))]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +117,7 @@ def test_words_alone_where_labels_are_not_needed(tmp_path):
         ("a\tb\tO", "wrong columns: got 3, wanted 2 as in the lines before"),
         (b"\xff\tO", "invalid UTF-8: byte 1 of the line is 0xff"),
         ("a\x07\tO", "control character: U+0007"),
-        ("x" * (LIMIT + 5) + "\tO", "too long"),
+        ("x" * (MAX_LINE_BYTES + 5) + "\tO", "too long"),
     ],
 )
 def test_a_bad_line_costs_its_sentence(tmp_path, line, said):
@@ -119,7 +125,7 @@ def test_a_bad_line_costs_its_sentence(tmp_path, line, said):
     path = write(tmp_path / "a.conll", b"EU\tB-ORG\n\ngood\tO\n" + raw + b"\nbad too\n\nGerman\tB-MISC\n")
     assert f"{path}:4: {said}" in failure(path)
     assert "data.on_error=skip" in failure(path)
-    report = BadLines()
+    report = BadRows()
     assert [sentence.words for sentence in read(path, on_error="skip", report=report)] == [("EU",), ("German",)]
     assert [(bad.line, str(bad).endswith(said) or said in str(bad)) for bad in report.first] == [(4, True)]
 

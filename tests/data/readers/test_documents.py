@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
 from regard.data import chunking as cutting
-from regard.data.chunking import Piece, in_pieces
+from regard.data.chunking import TextChunk, chunk_stream
 from regard.data.readers import documents
-from regard.data.readers.documents import expand, read_documents
-from regard.data.readers.pairs import BadLines
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.documents import expand_patterns, read_documents
 from regard.errors import DataError
 
 TEXTS = ["Call me Ishmael.\n\nSome years ago", "  Çà et là 🙂\t\n", "a"]
@@ -42,9 +42,9 @@ def write_column(path: Path, values: list, name="text", kind=None) -> Path:
 def read(*paths, on_error="stop", report=None, field="text") -> list[str]:
     """The documents whole."""
     found = [""]
-    for piece in read_documents(paths, field=field, on_error=on_error, report=report or BadLines()):
+    for piece in read_documents(paths, field=field, on_error=on_error, report=report or BadRows()):
         found[-1] += piece.text
-        found += [""] * piece.last
+        found += [""] * piece.is_last
     assert found.pop() == "", "the last document is closed"
     return found
 
@@ -91,8 +91,8 @@ def test_empty_documents_blank_lines_and_empty_files_among_others_are_no_text(tm
 def test_reading_in_chunks_of_any_size_changes_nothing(tmp_path_factory, text, chunk):
     path = write(tmp_path_factory.mktemp("any") / "a.txt", text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "PIECE", chunk)
-        got = "".join(documents._text_of(path))
+        patch.setattr(documents, "CHUNK_CHARACTERS", chunk)
+        got = "".join(documents._read_text(path))
     assert got == text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
@@ -107,21 +107,25 @@ WORDS = pre_tokenizers.ByteLevel(add_prefix_space=False)
 def test_pieces_have_the_words_of_the_whole(chunks, size):
     text = "".join(chunks).encode("utf-8", "replace").decode()
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("PIECE", size), ("LONG", 2 * size), ("HARD", 10**6)):
+        for name, value in (
+            ("CHUNK_CHARACTERS", size),
+            ("MAX_WITHOUT_NEWLINE", 2 * size),
+            ("MAX_WITHOUT_SPACE", 10**6),
+        ):
             patch.setattr(cutting, name, value)
-        pieces = list(in_pieces(iter([text[:7], text[7:20], text[20:]])))
+        pieces = list(chunk_stream(iter([text[:7], text[7:20], text[20:]])))
     assert "".join(piece.text for piece in pieces) == text
-    assert [piece.last for piece in pieces] == [False] * (len(pieces) - 1) + [True] * bool(pieces)
+    assert [piece.is_last for piece in pieces] == [False] * (len(pieces) - 1) + [True] * bool(pieces)
     parts = [word for piece in pieces for word, _ in WORDS.pre_tokenize_str(piece.text)]
     assert parts == [word for word, _ in WORDS.pre_tokenize_str(text)]
 
 
 def test_where_pieces_are_cut(monkeypatch):
-    for name, value in (("PIECE", 8), ("LONG", 16), ("HARD", 40)):
+    for name, value in (("CHUNK_CHARACTERS", 8), ("MAX_WITHOUT_NEWLINE", 16), ("MAX_WITHOUT_SPACE", 40)):
         monkeypatch.setattr(cutting, name, value)
 
     def cut(text: str) -> list[str]:
-        return [piece.text for piece in in_pieces([text])]
+        return [piece.text for piece in chunk_stream([text])]
 
     assert cut("abc\ndef\ng") == ["abc\ndef\n", "g"]  # behind the last line end that stands alone
     assert cut("abc\n\ndef\n g h i") == ["abc\n\ndef\n g h i"]  # none does, and it is not long yet
@@ -133,7 +137,7 @@ def test_a_large_file_is_streamed(tmp_path):
     line = "It was the best of times, it was the worst of times.\n"
     path = write(tmp_path / "a.txt.gz", line.encode() * 600_000)  # 32 MB
     tracemalloc.start()
-    lengths = [len(piece.text) for piece in read_documents([path], report=BadLines())]
+    lengths = [len(piece.text) for piece in read_documents([path], report=BadRows())]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert sum(lengths) == len(line) * 600_000
@@ -143,9 +147,9 @@ def test_a_large_file_is_streamed(tmp_path):
 
 def test_a_long_line_is_a_document_in_pieces(tmp_path):
     text = "word " * 700_000
-    pieces = list(read_documents([write_lines(tmp_path / "a.jsonl", {"text": text})], report=BadLines()))
+    pieces = list(read_documents([write_lines(tmp_path / "a.jsonl", {"text": text})], report=BadRows()))
     assert "".join(piece.text for piece in pieces) == text
-    assert [piece.last for piece in pieces] == [False] * (len(pieces) - 1) + [True]
+    assert [piece.is_last for piece in pieces] == [False] * (len(pieces) - 1) + [True]
     assert len(pieces) > 1
 
 
@@ -167,7 +171,7 @@ def test_files_that_cannot_be_read_at_all(tmp_path):
     assert "matches no file" in failure(tmp_path / "*.txt")
     assert f"{tmp_path}: is a folder" in failure(tmp_path)
     assert "got no files" in failure()
-    assert expand([tmp_path / "no.txt"]) == [tmp_path / "no.txt"]
+    assert expand_patterns([tmp_path / "no.txt"]) == [tmp_path / "no.txt"]
 
 
 def test_no_text_at_all_is_an_error(tmp_path):
@@ -192,7 +196,9 @@ def test_no_text_at_all_is_an_error(tmp_path):
 )
 def test_what_is_no_text_is_an_error_with_its_place(tmp_path, raw, said, on_error):
     path = write(tmp_path / "a.txt.gz", raw)
-    assert failure(path, on_error=on_error).startswith(f"{path}: {said}, so this is no UTF-8 text; write it as UTF-8")
+    assert failure(path, on_error=on_error).startswith(
+        f"{path}: {said}, so this is not UTF-8 text; convert it to UTF-8"
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,7 +210,7 @@ def test_what_is_no_text_is_an_error_with_its_place(tmp_path, raw, said, on_erro
         (b'{"body": "x", "id": 1}', "no field: no 'text' among its fields (body, id); data.field="),
         (b'{"text": null}', "wrong field: 'text' is null, wanted text"),
         (b'{"text": true}', "wrong field: 'text' is a truth value, wanted text"),
-        (b'{"text": "ab\\ud800"}', "bad character: half of a surrogate pair at character 3 of 'text'"),
+        (b'{"text": "ab\\ud800"}', "bad character: a lone surrogate at character 3 of 'text'"),
         (b'{"text": "\xff"}', "invalid UTF-8: byte 11 of the line is 0xff"),
     ],
 )
@@ -212,14 +218,14 @@ def test_a_bad_line_is_named_or_left_out(tmp_path, line, said):
     path = write(tmp_path / "a.jsonl", b'{"text": "one"}\n\n' + line + b'\n{"text": "two"}\n')
     assert failure(path).startswith(f"{path}:3: {said}")
     assert "data.on_error=skip" in failure(path)
-    report = BadLines()
+    report = BadRows()
     assert read(path, on_error="skip", report=report) == ["one", "two"]
     assert report.count == 1
     assert said in report.summary()[1]
 
 
 def test_too_long_a_line_is_bad(tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "LONGEST", 40)
+    monkeypatch.setattr(documents, "MAX_DOCUMENT_BYTES", 40)
     path = write_lines(tmp_path / "a.jsonl", {"text": "x" * 50}, {"text": "y"})
     assert "the line has more than 40 bytes" in failure(path)
     assert read(path, on_error="skip") == ["y"]
@@ -230,9 +236,9 @@ def test_too_long_a_line_is_bad(tmp_path, monkeypatch):
 def test_a_cut_file_is_an_error(tmp_path, name, packing):
     path = write_lines(tmp_path / f"{name}{packing}", *({"text": str(number)} for number in range(3000)))
     path.write_bytes(path.read_bytes()[:-20])
-    assert f"{path}: damaged or cut off after " in failure(path, on_error="skip")
+    assert f"{path}: damaged or truncated after " in failure(path, on_error="skip")
     write(tmp_path / "plain", b"no packed text").rename(path)
-    assert "damaged or cut off after 0" in failure(path)
+    assert "damaged or truncated after 0" in failure(path)
 
 
 def test_bad_parquet(tmp_path):
@@ -245,7 +251,7 @@ def test_bad_parquet(tmp_path):
     assert f"{path}: cannot be read as Parquet (" in failure(path)
     write(tmp_path / "a.parquet", b"")
     assert f"{path}: cannot be read as Parquet (" in failure(path)
-    assert "unpack the file" in failure(write(tmp_path / "a.parquet.gz", b"x"))
+    assert "decompress the file" in failure(write(tmp_path / "a.parquet.gz", b"x"))
 
 
 def test_a_row_that_is_no_utf8_costs_only_itself(tmp_path):
@@ -270,4 +276,4 @@ def test_without_pyarrow_one_line_says_what_to_install(tmp_path, monkeypatch):
 
 
 def test_a_piece_closes_its_document_unless_it_says_otherwise():
-    assert Piece("x") == Piece("x", last=True, cut=False)
+    assert TextChunk("x") == TextChunk("x", is_last=True, is_truncated=False)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from regard.data.readers.easy_vqa import Asked, read_easy_vqa
-from regard.data.readers.pairs import BadLines
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.easy_vqa import ImageQuestion, read_easy_vqa
 from regard.errors import DataError
 
 
@@ -34,8 +34,8 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
-def read(folder: Path, on_error: str = "stop", report: BadLines | None = None):
-    return read_easy_vqa(folder, on_error=on_error, report=report or BadLines())
+def read(folder: Path, on_error: str = "stop", report: BadRows | None = None):
+    return read_easy_vqa(folder, on_error=on_error, report=report or BadRows())
 
 
 def test_the_package_is_read_as_it_is(package):
@@ -43,27 +43,27 @@ def test_the_package_is_read_as_it_is(package):
     assert (len(found.training), len(found.validation), len(found.answers)) == (38_575, 9_673, 13)
     assert found.training[0].text == "what is the blue shape?"
     assert found.training[0].answer == "rectangle"
-    assert found.training[0].picture == package / "train" / "images" / "0.png"
-    assert len({one.picture for one in found.validation}) == 1000
+    assert found.training[0].image == package / "train" / "images" / "0.png"
+    assert len({one.image for one in found.validation}) == 1000
 
 
 def test_a_folder_is_its_questions_and_its_answers(folder):
     found = read(folder)
     assert found.answers == ("circle", "yes", "no")
-    assert found.training[1] == Asked("is it red?", "no", folder / "train" / "images" / "1.png")
+    assert found.training[1] == ImageQuestion("is it red?", "no", folder / "train" / "images" / "1.png")
     assert [one.text for one in found.validation] == ["is it?"]
 
 
 BAD = [
-    (["what?", "circle"], "no question: got .*, wanted .question, answer, number of the picture."),
+    (["what?", "circle"], "no question: got .*, wanted .question, answer, image number."),
     ({"question": "what?"}, "no question"),
     ([" ", "circle", 0], "no text"),
     ([5, "circle", 0], "no text"),
     (["what?", "oval", 0], "unknown answer: got 'oval'"),
     (["what?", ["circle"], 0], "unknown answer"),
-    (["what?", "circle", 7], r"no picture: there is no images/7.png"),
-    (["what?", "circle", True], "no picture"),
-    (["what?", "circle", "../../test/images/0"], "no picture"),
+    (["what?", "circle", 7], r"no image: there is no images/7.png"),
+    (["what?", "circle", True], "no image"),
+    (["what?", "circle", "../../test/images/0"], "no image"),
 ]
 
 
@@ -74,19 +74,19 @@ def test_a_bad_question_is_named_or_skipped(folder, row, said):
     with pytest.raises(DataError, match=rf"questions.json:2: {said}.*data.on_error=skip") as error:
         read(folder)
     assert "\n" not in str(error.value)
-    report = BadLines()
+    report = BadRows()
     assert len(read(folder, "skip", report).training) == 1
     assert report.count == 1
 
 
 def test_folders_that_are_none_are_one_line(folder, tmp_path):
     file = folder / "train" / "questions.json"
-    for content, said in {"[[": "is no JSON", "{}": "is dict, wanted a list", "[]": "has no good question"}.items():
+    for content, said in {"[[": "is not JSON", "{}": "is dict, wanted a list", "[]": "no good question"}.items():
         file.write_text(content)
         with pytest.raises(DataError, match=f"questions.json: {said}"):
             read(folder)
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(DataError, match="is no UTF-8 text"):
+    with pytest.raises(DataError, match="is not UTF-8 text"):
         read(folder)
     file.unlink()
     with pytest.raises(DataError, match="questions.json: no such file, wanted a folder with answers.txt"):

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.readers.glue import GLUE, Unlabeled, read_glue, task_of
-from regard.data.readers.labeled import Labeled
-from regard.data.readers.pairs import BadLines
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.glue import GLUE, Unlabeled, find_glue_task, read_glue
+from regard.data.readers.labeled import LabeledText
 from regard.errors import DataError
 from tests.data.glue_folders import write_glue
 
 
-def read(folder: Path, part="training", task=None, on_error="stop", report=None) -> list[Labeled]:
-    found = task_of(folder, task)
-    return list(read_glue(folder, found, part, on_error=on_error, report=report or BadLines()))
+def read(folder: Path, part="training", task=None, on_error="stop", report=None) -> list[LabeledText]:
+    found = find_glue_task(folder, task)
+    return list(read_glue(folder, found, part, on_error=on_error, report=report or BadRows()))
 
 
 def failure(folder: Path, part="training", task=None, on_error="stop") -> str:
@@ -28,7 +28,7 @@ def failure(folder: Path, part="training", task=None, on_error="stop") -> str:
 def test_every_task_is_read_from_its_published_layout(tmp_path, key):
     task = GLUE[key]
     folder = write_glue(tmp_path / task.name, key, rows=12)
-    assert task_of(folder) is task
+    assert find_glue_task(folder) is task
     for part in task.parts:
         rows = read(folder, part)
         assert len(rows) == (12 if part == "training" else 6)
@@ -47,25 +47,25 @@ def test_the_rows_are_those_of_the_published_files(tmp_path):
     cola = tmp_path / "CoLA"
     cola.mkdir()
     (cola / "train.tsv").write_text('gj04\t1\t\tThey said "go.\ngj04\t0\t*\tThey drank the pub.\n')
-    assert read(cola) == [Labeled('They said "go.', None, "1"), Labeled("They drank the pub.", None, "0")]
+    assert read(cola) == [LabeledText('They said "go.', None, "1"), LabeledText("They drank the pub.", None, "0")]
     sts = tmp_path / "sts-b"
     sts.mkdir()
     (sts / "train.tsv").write_text(
         "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
         "0\tmain-captions\tMSRvid\t2012test\t0001\tnone\tnone\tA plane takes off.\tAn air plane takes off.\t5.000\n"
     )
-    assert read(sts) == [Labeled("A plane takes off.", "An air plane takes off.", "5.000")]
+    assert read(sts) == [LabeledText("A plane takes off.", "An air plane takes off.", "5.000")]
     qnli = tmp_path / "QNLI"
     qnli.mkdir()
     (qnli / "train.tsv").write_text("index\tquestion\tsentence\tlabel\n0\tWho?\tHe.\tnot_entailment\n")
-    assert read(qnli) == [Labeled("Who?", "He.", "not_entailment")]
+    assert read(qnli) == [LabeledText("Who?", "He.", "not_entailment")]
     ax = tmp_path / "diagnostics"
     ax.mkdir()
     (ax / "diagnostic-full.tsv").write_text(
         "Lexical Semantics\tPredicate-Argument Structure\tLogic\tKnowledge\tDomain\tPremise\tHypothesis\tLabel\n"
         "\t\tNegation\t\tArtificial\tThe cat sat.\tThe cat did not sit.\tcontradiction\n"
     )
-    assert read(ax, "dev") == [Labeled("The cat sat.", "The cat did not sit.", "contradiction")]
+    assert read(ax, "dev") == [LabeledText("The cat sat.", "The cat did not sit.", "contradiction")]
 
 
 def test_the_scores_a_task_demands():
@@ -109,25 +109,25 @@ def test_a_folder_is_the_same_each_time_and_another_seed_is_another(tmp_path):
     ],
 )
 def test_folders_are_known_by_their_names(name, key):
-    assert task_of(Path("glue_data") / name) is GLUE[key]
-    assert task_of(Path("elsewhere"), name) is GLUE[key]
+    assert find_glue_task(Path("glue_data") / name) is GLUE[key]
+    assert find_glue_task(Path("elsewhere"), name) is GLUE[key]
 
 
 def test_an_unknown_name_lists_the_tasks():
-    with pytest.raises(DataError, match="my-data: .*no task of GLUE, wanted CoLA, SST-2, MRPC.*data.task=…"):
-        task_of(Path("my-data"))
-    with pytest.raises(DataError, match="data.task=sst3 is no task of GLUE"):
-        task_of(Path("sst2"), "sst3")
+    with pytest.raises(DataError, match="my-data: .*not a GLUE task, wanted CoLA, SST-2, MRPC.*data.task=…"):
+        find_glue_task(Path("my-data"))
+    with pytest.raises(DataError, match="data.task=sst3 is not a GLUE task"):
+        find_glue_task(Path("sst2"), "sst3")
 
 
 def test_rows_nobody_agreed_on_are_left_out_and_counted_without_being_bad(tmp_path):
     folder = write_glue(tmp_path / "MNLI", "mnli", rows=12)
     assert "\t-\n" in (folder / "dev_matched.tsv").read_text()
-    report = BadLines()
+    report = BadRows()
     assert len(read(folder, "matched", report=report)) == 6
     assert report.count == 0
     marked = (folder / "dev_matched.tsv").read_text().count("\t-\n")
-    assert report.summary() == [f"left out: {marked} with the label '-', on which nobody agreed"]
+    assert report.summary() == [f"left out: {marked} with the label '-', without agreement between annotators"]
 
 
 def test_the_label_of_no_agreement_is_bad_where_the_task_has_none(tmp_path):
@@ -186,7 +186,7 @@ def test_bad_rows_stop_or_are_counted(tmp_path, key, line, reason):
     number = path.read_text().count("\n") + 1
     path.write_text(path.read_text() + line + "\n")
     assert f"train.tsv:{number}: {reason}" in failure(folder)
-    report = BadLines()
+    report = BadRows()
     assert len(read(folder, on_error="skip", report=report)) == 6
     assert report.count == 1
     assert reason in str(report.first[0])

@@ -14,13 +14,13 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.readers.labeled import Columns, Labeled, choose_columns, read_labeled
-from regard.data.readers.lines import LIMIT
-from regard.data.readers.pairs import BadLines
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.labeled import Columns, LabeledText, choose_columns, read_labeled
+from regard.data.readers.lines import MAX_LINE_BYTES
 from regard.errors import DataError
 
 ROWS = [("I liked it.", "good"), ("Not my café 🙂", "bad"), ('She said "no", twice', "bad")]
-WANTED = [Labeled(text, None, label) for text, label in ROWS]
+WANTED = [LabeledText(text, None, label) for text, label in ROWS]
 
 
 def write(path: Path, raw: bytes | str) -> Path:
@@ -41,13 +41,13 @@ def parquet(path: Path, **columns) -> Path:
     return path
 
 
-def read(*paths: Path, on_error="stop", report=None, labels_needed=True, **columns) -> list[Labeled]:
+def read(*paths: Path, on_error="stop", report=None, labels_needed=True, **columns) -> list[LabeledText]:
     return list(
         read_labeled(
             paths,
             columns=Columns(**columns),
             on_error=on_error,
-            report=report or BadLines(),
+            report=report or BadRows(),
             labels_needed=labels_needed,
         )
     )
@@ -92,8 +92,8 @@ def test_bad_rows_of_parquet(tmp_path):
     path = tmp_path / "a.parquet"
     text = pa.StringArray.from_buffers(3, *raw.buffers()[1:], raw.buffers()[0])
     pq.write_table(pa.table({"text": text, "label": pa.array([1, 2, 3])}), path)
-    report = BadLines()
-    assert read(path, on_error="skip", report=report) == [Labeled("fine", None, "1")]
+    report = BadRows()
+    assert read(path, on_error="skip", report=report) == [LabeledText("fine", None, "1")]
     assert report.by_reason == {"invalid UTF-8": 1, "empty text": 1}
     assert [bad.line for bad in report.first] == [2, 3]
 
@@ -101,8 +101,8 @@ def test_bad_rows_of_parquet(tmp_path):
 def test_quoted_fields_hold_line_ends_commas_and_quotes(tmp_path):
     raw = '\ufefftext,label\r\n"one\r\ntwo, ""three""",a\r\n\r\nplain,b'
     assert read(write(tmp_path / "a.csv", raw)) == [
-        Labeled('one\ntwo, "three"', None, "a"),
-        Labeled("plain", None, "b"),
+        LabeledText('one\ntwo, "three"', None, "a"),
+        LabeledText("plain", None, "b"),
     ]
 
 
@@ -147,7 +147,7 @@ def test_columns_are_found_by_their_names(tmp_path, header, wanted):
     places = (chosen.text, chosen.second, chosen.label)
     assert tuple(None if place is None else chosen.names[place] for place in places) == wanted
     values = tuple(None if place is None else f"v{place}" for place in places)
-    assert read(path) == [Labeled(*values)]
+    assert read(path) == [LabeledText(*values)]
 
 
 def test_what_was_chosen_can_be_told(tmp_path):
@@ -158,18 +158,18 @@ def test_what_was_chosen_can_be_told(tmp_path):
     assert choose_columns(pair, Columns()).note() == note
     alone = choose_columns(pair, Columns(second="-"))
     assert alone.note() == "single texts: text from column 'sentence1', label from column 'label'"
-    assert read(pair, second="-") == [Labeled("a", None, "c")]
+    assert read(pair, second="-") == [LabeledText("a", None, "c")]
 
 
 def test_columns_can_be_given(tmp_path):
     path = write(tmp_path / "a.csv", "title,text,Mood,label\nt,x,m,l\n")
-    assert read(path, text="title", label="mood") == [Labeled("t", None, "m")]
-    assert read(path, text="title", second="text", label="label") == [Labeled("t", "x", "l")]
-    assert read(path, second="title", label="label") == [Labeled("x", "t", "l")]  # what is given is not found again
+    assert read(path, text="title", label="mood") == [LabeledText("t", None, "m")]
+    assert read(path, text="title", second="text", label="label") == [LabeledText("t", "x", "l")]
+    assert read(path, second="title", label="label") == [LabeledText("x", "t", "l")]  # what is given is not found again
     pair = write(tmp_path / "b.csv", "text,answer,label\nx,a,l\n")
-    assert read(pair) == [Labeled("x", "a", "l")]
-    assert read(pair, text="text") == [Labeled("x", None, "l")]  # no second is guessed beside a text that is given
-    assert read(path, text="text", label="3") == [Labeled("x", None, "m")]  # by its place, as the header is there
+    assert read(pair) == [LabeledText("x", "a", "l")]
+    assert read(pair, text="text") == [LabeledText("x", None, "l")]  # no second is guessed beside a text that is given
+    assert read(path, text="text", label="3") == [LabeledText("x", None, "m")]  # by its place, as the header is there
 
 
 def test_several_or_no_columns_are_asked_for(tmp_path):
@@ -177,7 +177,7 @@ def test_several_or_no_columns_are_asked_for(tmp_path):
     assert "a.csv: the text may be title or text; data.text=… data.second=… data.label=… name them" in failure(several)
     labels = write(tmp_path / "b.csv", "text,label,score\nt,x,l\n")
     assert "the label may be label or score; data.text=…" in failure(labels)
-    assert read(labels, labels_needed=False) == [Labeled("t", None, None)]
+    assert read(labels, labels_needed=False) == [LabeledText("t", None, None)]
     seconds = write(tmp_path / "c.csv", "text,answer,hypothesis,label\nt,x,l,l\n")
     assert "the second text may be answer or hypothesis" in failure(seconds)
     none = write(tmp_path / "d.csv", "what,how\na,b\n")
@@ -188,7 +188,7 @@ def test_several_or_no_columns_are_asked_for(tmp_path):
     twice = write(tmp_path / "f.csv", "text,Text,label\na,b,c\n")
     assert "has several columns 'TEXT'" in failure(twice, text="TEXT")
     assert [row.text for row in read(twice, text="Text")] == ["b"]
-    assert "chosen for two things" in failure(none, text="what", label="what")
+    assert "chosen twice" in failure(none, text="what", label="what")
 
 
 def test_files_without_header(tmp_path):
@@ -197,13 +197,13 @@ def test_files_without_header(tmp_path):
     said = failure(path)
     assert "the first row looks like data (I liked it very much indeed., 1), wanted a header" in said
     assert "data.text=1 data.label=2" in said
-    wanted = [Labeled("I liked it very much indeed.", None, "1"), Labeled("Not so good", None, "0")]
+    wanted = [LabeledText("I liked it very much indeed.", None, "1"), LabeledText("Not so good", None, "0")]
     assert read(path, text="1", label="2") == wanted
     tsv = write(tmp_path / "a.tsv", "0\ta\tb\n1\tc\td\n")
-    assert read(tsv, text="2", second="3", label="1") == [Labeled("a", "b", "0"), Labeled("c", "d", "1")]
-    assert read(tsv, text="3", labels_needed=False) == [Labeled("b", None, None), Labeled("d", None, None)]
-    assert "data.label=2 or such is missing" in failure(path, text="1")
-    assert "data.text=1 or such is missing" in failure(path, label="2")
+    assert read(tsv, text="2", second="3", label="1") == [LabeledText("a", "b", "0"), LabeledText("c", "d", "1")]
+    assert read(tsv, text="3", labels_needed=False) == [LabeledText("b", None, None), LabeledText("d", None, None)]
+    assert "data.label=2 is missing" in failure(path, text="1")
+    assert "data.text=1 is missing" in failure(path, label="2")
 
 
 def test_a_header_is_not_read_as_a_row(tmp_path):
@@ -214,25 +214,25 @@ def test_a_header_is_not_read_as_a_row(tmp_path):
 
 
 def test_other_signs_between_the_columns(tmp_path):
-    assert "the columns are parted by ';'" in failure(write(tmp_path / "a.csv", "text;label\na;b\n"))
+    assert "the columns are separated by ';'" in failure(write(tmp_path / "a.csv", "text;label\na;b\n"))
 
 
 def test_test_sets_need_no_labels(tmp_path):
     path = write(tmp_path / "a.tsv", "index\tsentence\n0\tHello\n")
     assert "no column for the label" in failure(path)
-    assert read(path, labels_needed=False) == [Labeled("Hello", None, None)]
+    assert read(path, labels_needed=False) == [LabeledText("Hello", None, None)]
     some = write(tmp_path / "b.csv", "text,label\na,\nb,1\n")
-    assert read(some, labels_needed=False) == [Labeled("a", None, None), Labeled("b", None, "1")]
+    assert read(some, labels_needed=False) == [LabeledText("a", None, None), LabeledText("b", None, "1")]
 
 
 def test_several_files_are_of_one_kind(tmp_path):
     one = write(tmp_path / "a.csv", as_csv(ROWS))
     other = write(tmp_path / "b.tsv", "label\tsentence\nx\ty\n")
-    assert read(one, other) == [*WANTED, Labeled("y", None, "x")]
+    assert read(one, other) == [*WANTED, LabeledText("y", None, "x")]
     pair = write(tmp_path / "c.csv", "text,second,label\na,b,c\n")
-    assert f"{pair} has a column of the second and {one} has none" in failure(one, pair)
+    assert f"{pair} has a second column and {one} has none" in failure(one, pair)
     bare = write(tmp_path / "d.csv", "text\na\n")
-    assert f"{one} has a column of the label and {bare} has none" in failure(one, bare, labels_needed=False)
+    assert f"{one} has a label column and {bare} has none" in failure(one, bare, labels_needed=False)
 
 
 BAD = {
@@ -247,7 +247,7 @@ BAD = {
         ('"a"b,x', "bad CSV"),
         (b"a\0,x", "bad character: U+0000 in the text"),
         ("a,b\x07", "bad character: U+0007 in the label"),
-        ("x" * (LIMIT + 5) + ",a", "too long"),
+        ("x" * (MAX_LINE_BYTES + 5) + ",a", "too long"),
         ("x" * 140_000 + ",a", "bad CSV: field larger than field limit"),
     ],
     "a.tsv": [
@@ -257,7 +257,7 @@ BAD = {
         ("\t", "empty text"),
         ("a\t", "empty label"),
         (b"\xe9\tb", "invalid UTF-8"),
-        ("x" * (LIMIT + 5) + "\ta", "too long"),
+        ("x" * (MAX_LINE_BYTES + 5) + "\ta", "too long"),
     ],
     "a.jsonl": [
         ("{", "bad JSON"),
@@ -287,7 +287,7 @@ def test_bad_rows_stop_or_are_counted(tmp_path, name, line, said):
     if "unexpected end" not in said:  # what is said of an open quote depends on what follows
         assert f"{path}:{number}: {said}" in failure(path)
     assert "data.on_error=skip" in failure(path)
-    report = BadLines()
+    report = BadRows()
     rows = read(path, on_error="skip", report=report)
     assert [" ".join(row.text.split()) for row in rows] == ["good", "fine day"]
     assert report.count == 1
@@ -297,7 +297,7 @@ def test_bad_rows_stop_or_are_counted(tmp_path, name, line, said):
 def test_an_open_quote_costs_its_own_line_alone(tmp_path):
     path = write(tmp_path / "a.csv", 'text,label\n"never closed,1\nb,2\nc,3\n')
     assert "a.csv:2: bad CSV: unexpected end of data" in failure(path)
-    report = BadLines()
+    report = BadRows()
     assert [row.text for row in read(path, on_error="skip", report=report)] == ["b", "c"]
     assert [(bad.line, bad.reason) for bad in report.first] == [(2, "bad CSV")]
 
@@ -321,18 +321,18 @@ def test_useless_files(tmp_path):
     assert "the first row is not UTF-8" in failure(wide)
     cut = tmp_path / "d.tsv.gz"
     cut.write_bytes(gzip.compress(("text\tlabel\n" + "a\tb\n" * 99_999).encode())[:-20])
-    assert "damaged or cut off" in failure(cut)
+    assert "damaged or truncated" in failure(cut)
 
 
 def test_rows_stream(tmp_path):
-    """The first rows are there although the file is cut off far behind them."""
+    """The first rows are there although the file is truncated far behind them."""
     path = tmp_path / "a.csv.gz"
     rows = "".join(f"text {i},{i % 2}\n" for i in range(200_000))
     path.write_bytes(gzip.compress(("text,label\n" + rows).encode())[:-1000])
-    found = read_labeled([path], columns=Columns(), on_error="stop", report=BadLines())
+    found = read_labeled([path], columns=Columns(), on_error="stop", report=BadRows())
     assert [row.text for row in islice(found, 2)] == ["text 0", "text 1"]
 
 
 def test_what_can_be_seen_at_once_is_said_at_once(tmp_path):
     with pytest.raises(DataError, match="no such file"):
-        read_labeled([tmp_path / "no.csv"], columns=Columns(), on_error="stop", report=BadLines())
+        read_labeled([tmp_path / "no.csv"], columns=Columns(), on_error="stop", report=BadRows())

@@ -10,8 +10,10 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.readers.lines import LIMIT
-from regard.data.readers.pairs import BadLines, is_validation, read_pairs, validation_share
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.lines import MAX_LINE_BYTES
+from regard.data.readers.pairs import read_pairs
+from regard.data.splits import is_validation, validation_fraction
 from regard.errors import DataError
 
 PAIRS = [("Hello.", "Hola."), ("The café is open.", "El café está abierto."), ("Yes", "Sí 🙂")]
@@ -25,7 +27,7 @@ def write(path: Path, raw: bytes) -> Path:
 
 
 def read(*paths: Path, on_error="stop", report=None, longest=250) -> list[tuple[str, str]]:
-    return list(read_pairs(paths, on_error=on_error, report=report or BadLines(), longest=longest))
+    return list(read_pairs(paths, on_error=on_error, report=report or BadRows(), longest=longest))
 
 
 def failure(*paths: Path, on_error="stop") -> str:
@@ -72,8 +74,8 @@ def test_bad_line_stops_or_is_skipped(tmp_path, reason):
     path = write(tmp_path / "a.tsv", b"a\tb\n" + BAD[reason] + b"\nc\td\n")
     message = _stopped(path)
     assert message.startswith(f"{path}:2: {reason}: ")
-    assert message.endswith("or data.on_error=skip to leave such lines out")
-    report = BadLines()
+    assert message.endswith("or set data.on_error=skip to skip such lines")
+    report = BadRows()
     assert read(path, on_error="skip", report=report, longest=5) == [("a", "b"), ("c", "d")]
     assert report.count == 1
     assert report.by_reason == {reason: 1}
@@ -101,7 +103,7 @@ def _stopped(path: Path) -> str:
 )
 def test_bad_json_lines(tmp_path, line, reason):
     path = write(tmp_path / "a.jsonl", f'{line}\n{{"source": "a", "target": "b"}}\n'.encode())
-    report = BadLines()
+    report = BadRows()
     assert read(path, on_error="skip", report=report) == [("a", "b")]
     assert report.by_reason == {reason: 1}
 
@@ -113,27 +115,27 @@ def test_bad_line_of_two_files_names_the_one_it_stands_in(tmp_path):
 
 def test_report_counts_all_and_keeps_five(tmp_path):
     path = write(tmp_path / "a.tsv", b"a\tb\n" + b"x\n" * 7 + b"a\t\n")
-    report = BadLines()
+    report = BadRows()
     read(path, on_error="skip", report=report)
     assert report.count == 8
     assert [bad.line for bad in report.first] == [2, 3, 4, 5, 6]
     assert report.summary()[0] == "bad lines left out: 8 (wrong columns 7, empty side 1); the first:"
     assert report.summary()[1].strip().startswith(f"{path}:2: wrong columns")
     assert len(report.summary()) == 6
-    assert BadLines().summary() == []
+    assert BadRows().summary() == []
 
 
 def test_too_long_counts_words_and_for_scripts_without_spaces_characters(tmp_path):
     assert read(write(tmp_path / "a.tsv", b"a b c\td"), longest=3) == [("a b c", "d")]
-    report = BadLines()
+    report = BadRows()
     path = write(tmp_path / "b.tsv", ("a b c d\te\nf\tg\n" + "字" * 61 + "\th\n" + "字" * 60 + "\th\n").encode())
     assert read(path, on_error="skip", report=report, longest=3) == [("f", "g"), ("字" * 60, "h")]
     assert report.by_reason == {"too long": 2}
 
 
 def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path):
-    path = write(tmp_path / "a.tsv", b"x" * (3 * LIMIT) + b"\na\tb\n" + b"y" * (LIMIT + 1))
-    report = BadLines()
+    path = write(tmp_path / "a.tsv", b"x" * (3 * MAX_LINE_BYTES) + b"\na\tb\n" + b"y" * (MAX_LINE_BYTES + 1))
+    report = BadRows()
     assert read(path, on_error="skip", report=report) == [("a", "b")]
     assert [bad.line for bad in report.first] == [1, 3]
     assert report.by_reason == {"too long": 2}
@@ -141,13 +143,13 @@ def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path):
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
 def test_a_line_of_just_the_limit_is_not_cut(tmp_path, end):
-    path = write(tmp_path / "a.tsv", b"a\tb\t" + b"c" * (LIMIT - 4) + end)
+    path = write(tmp_path / "a.tsv", b"a\tb\t" + b"c" * (MAX_LINE_BYTES - 4) + end)
     assert read(path) == [("a", "b")]
 
 
 def test_pairs_come_while_the_file_is_read(tmp_path):
     path = write(tmp_path / "a.tsv", b"a\tb\nbad\n")
-    stream = read_pairs([path], on_error="stop", report=BadLines(), longest=9)
+    stream = read_pairs([path], on_error="stop", report=BadRows(), longest=9)
     assert next(stream) == ("a", "b")
     with pytest.raises(DataError):
         next(stream)
@@ -171,7 +173,7 @@ def test_files_that_cannot_be(tmp_path):
 
 def test_missing_file_is_found_before_the_first_pair(tmp_path):
     with pytest.raises(DataError, match="no such file"):
-        read_pairs([tmp_path / "a.en", tmp_path / "a.es"], on_error="stop", report=BadLines(), longest=9)
+        read_pairs([tmp_path / "a.en", tmp_path / "a.es"], on_error="stop", report=BadRows(), longest=9)
 
 
 @pytest.mark.parametrize("on_error", ["stop", "skip"])
@@ -188,7 +190,7 @@ def test_packed_file_that_is_cut_off(tmp_path, packing, on_error):
     path = write(tmp_path / f"a.tsv{packing}", lines)
     path.write_bytes(path.read_bytes()[:-500])
     message = failure(path, on_error=on_error)
-    assert message.startswith(f"{path}: damaged or cut off after ")
+    assert message.startswith(f"{path}: damaged or truncated after ")
     assert int(message.split(" after ")[1].split()[0].replace(",", "")) > 1000
 
 
@@ -196,7 +198,7 @@ def test_packed_file_that_is_cut_off(tmp_path, packing, on_error):
 def test_packed_only_by_name(tmp_path, packing):
     path = tmp_path / f"a.tsv{packing}"
     path.write_bytes(TSV)
-    assert "damaged or cut off after 0 lines" in failure(path)
+    assert "damaged or truncated after 0 lines" in failure(path)
 
 
 @settings(deadline=None)
@@ -232,6 +234,6 @@ def test_validation_is_the_same_for_ever():
 
 
 def test_validation_share():
-    assert validation_share(100_000, 2000) == 0.02
-    assert validation_share(1000, 2000) == 0.1
-    assert validation_share(0, 2000) == 0
+    assert validation_fraction(100_000, 2000) == 0.02
+    assert validation_fraction(1000, 2000) == 0.1
+    assert validation_fraction(0, 2000) == 0

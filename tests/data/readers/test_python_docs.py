@@ -25,7 +25,7 @@ def joined(pieces):
     found = [""]
     for piece in pieces:
         found[-1] += piece.text
-        found += [""] * piece.last
+        found += [""] * piece.is_last
     assert found.pop() == ""
     return found
 

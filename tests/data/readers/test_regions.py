@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from regard.data.readers.regions import read_regions
-from regard.data.regions import UNKNOWN
+from regard.data.regions import UNKNOWN_CLASS
 from regard.errors import DataError
 
 
@@ -38,7 +38,7 @@ def test_a_picture_gets_a_region_of_all_of_it_unless_it_has_one(tmp_path):
     first, second = (read_regions(npz(tmp_path)).regions[number] for number in range(2))
     assert first.features.tolist() == [[1.5, 2.5, 3.5], [0, 1, 2], [3, 4, 5]]
     assert first.boxes.tolist() == [[0, 0, 1, 1, 1], [0, 0, 0.5, 0.5, 0.25], [0.25, 0.5, 1, 1, 0.375]]
-    assert first.classes.tolist() == [UNKNOWN, 4, 5]
+    assert first.classes.tolist() == [UNKNOWN_CLASS, 4, 5]
     assert second.features.tolist() == [[6, 7, 8]]  # its empty box is padding
     assert second.classes.tolist() == [6]
 
@@ -56,15 +56,15 @@ BAD = [
     ({"features": np.zeros((2, 2))}, r"features are float64 \(2, 2\), wanted numbers \(N, R, F\)"),
     ({"features": np.array([[["a"]]])}, "features are <U1"),
     ({"boxes": BOXES[:1]}, r"boxes are float32 \(1, 2, 4\), wanted numbers \(2, 2, 4\)"),
-    ({"boxes": BOXES * 100}, r"box 0 of picture 0 is \[0.0, 0.0, 50.0, 50.0\], wanted left < right"),
-    ({"boxes": BOXES[..., [2, 1, 0, 3]]}, "box 0 of picture 0 is .* wanted left < right"),
-    ({"boxes": BOXES[..., [0, 3, 2, 1]]}, "box 0 of picture 0 is .* wanted left < right and top < bottom"),
-    ({"boxes": BOXES[:, ::-1]}, "picture 1 has an empty box before a real one"),
-    ({"boxes": BOXES * 0}, "picture 0 has .* no box"),
+    ({"boxes": BOXES * 100}, r"box 0 of image 0 is \[0.0, 0.0, 50.0, 50.0\], wanted left < right"),
+    ({"boxes": BOXES[..., [2, 1, 0, 3]]}, "box 0 of image 0 is .* wanted left < right"),
+    ({"boxes": BOXES[..., [0, 3, 2, 1]]}, "box 0 of image 0 is .* wanted left < right and top < bottom"),
+    ({"boxes": BOXES[:, ::-1]}, "image 1 has an empty box before a real one"),
+    ({"boxes": BOXES * 0}, "image 0 has .* no box"),
     ({"boxes": np.full_like(BOXES, np.nan)}, "numbers that are not finite"),
     ({"classes": np.array([[4, 5], [-1, 0]])}, "classes are .* wanted whole numbers"),
     ({"classes": np.array([4, 5])}, r"classes are .* \(2,\), wanted whole numbers \(2, 2\)"),
-    ({"names": np.array(["a"])}, "1 names for 2 pictures"),
+    ({"names": np.array(["a"])}, "1 names for 2 images"),
     ({"names": np.array([{}, {}], object)}, "cannot be read as .npz"),
 ]
 

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from regard.data.readers.word_vectors import Vectors, read_vectors, write_vectors
+from regard.data.readers.word_vectors import WordVectors, read_vectors, write_vectors
 from regard.errors import DataError, InputError
 
 GLOVE = "the 0.5 -1.25 3\n, 1e-2 2 -.5\n. . . 7 8 9\n1984 1 2 3\nniño 4 5 6\n"
@@ -40,7 +40,7 @@ def test_text_is_read_as_it_is(tmp_path, name, content):
     assert found.words == WORDS
     assert found.matrix.dtype == np.float32
     np.testing.assert_array_equal(found.matrix, NUMBERS)
-    assert found.places["niño"] == 4
+    assert found.rows["niño"] == 4
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b""])
@@ -86,9 +86,9 @@ def test_only_chosen_words_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a 1 2\nb 3\n", "v.txt:2: got 1 columns behind the word, wanted 2 numbers"),
-        (b"a 1 2\nb 3 4 5\n", "v.txt:2: got 3 columns behind the word, wanted 2 numbers"),
-        (b"a 1 2\n3 4\n", "v.txt:2: got 1 columns behind the word, wanted 2 numbers"),
+        (b"a 1 2\nb 3\n", "v.txt:2: got 1 columns after the word, wanted 2 numbers"),
+        (b"a 1 2\nb 3 4 5\n", "v.txt:2: got 3 columns after the word, wanted 2 numbers"),
+        (b"a 1 2\n3 4\n", "v.txt:2: got 1 columns after the word, wanted 2 numbers"),
         (b"a 1 2\nb 3 x\n", "v.txt:2: got 'x', wanted a word and 2 numbers"),
         (b"a 1 2\nb 1_0 2\n", "v.txt:2: got '1_0', wanted a word and 2 numbers"),
         (b"a 1 2\n\nb nan 4\n", "v.txt:3: 'b' has a number that is not finite"),
@@ -96,7 +96,7 @@ def test_only_chosen_words_are_kept(tmp_path):
         (b"a 1 2\nb 1e39 4\n", "v.txt:2: 'b' has a number that is not finite in 32 bits"),
         (b"a 1 2\n\xff\xfe 3 4\n", "v.txt:2: the word b'\\xff\\xfe' is not UTF-8"),
         (b"2 2\na 1 2\nb 3\n", "v.txt:3: got 1 columns"),
-        (b"3 2\na 1 2\nb 3 4\n", "the header says 3 words and there are 2; cut off?"),
+        (b"3 2\na 1 2\nb 3 4\n", "the header says 3 words and there are 2; truncated?"),
         (b"1 2\na 1 2\nb 3 4\n", "the header says 1 words and there are 2"),
         (b"1000000000000 2\na 1 2\n", "the header says 1,000,000,000,000 words and there are 1"),
         (b"2 1000000000000\na 1 2\n", "v.txt:1: the header says vectors of 1,000,000,000,000 numbers"),
@@ -121,7 +121,7 @@ def test_a_fault_of_a_text_is_one_line(tmp_path, content, message):
     [
         (b"the 1 2 3\n", "does not begin with two numbers"),
         (b"", "does not begin with two numbers"),
-        (binary(ROWS)[:-6], "word 4 is cut off"),
+        (binary(ROWS)[:-6], "word 4 is truncated"),
         (binary(ROWS, "1000000000000 3\n"), "the header says 1,000,000,000,000 words and there are 4"),
         (binary(ROWS, "4 1000000000000\n"), "the header says vectors of 1,000,000,000,000 numbers"),
         (b"1 3\n" + b"x" * 5000, "word 1 has more than 4,096 bytes"),
@@ -141,7 +141,7 @@ def test_a_fault_of_a_binary_file_is_one_line(tmp_path, content, message):
 def test_a_packed_file_that_is_cut_off_is_named(tmp_path, name):
     content = GLOVE.encode() * 50 if name == "v.txt.gz" else binary(ROWS)
     (tmp_path / name).write_bytes(gzip.compress(content, mtime=0)[:-12])
-    with pytest.raises(DataError, match="damaged or cut off after"):
+    with pytest.raises(DataError, match="damaged or truncated after"):
         read_vectors(tmp_path / name)
 
 
@@ -155,7 +155,7 @@ def test_what_is_written_is_read_again_to_the_bit(tmp_path, name):
     """Numbers of every size: random bits, but for those that are no number or nearly zero."""
     bits = np.random.default_rng(1).integers(0, 2**32, 40_000, dtype=np.uint32).view(np.float32)
     matrix = bits[np.isfinite(bits) & (np.abs(bits) >= np.finfo(np.float32).tiny)][:30_000].reshape(3, -1)
-    write_vectors(tmp_path / name, Vectors([". . .", "niño", "5"], matrix))
+    write_vectors(tmp_path / name, WordVectors([". . .", "niño", "5"], matrix))
     found = read_vectors(tmp_path / name)
     assert found.words == [". . .", "niño", "5"]
     np.testing.assert_array_equal(found.matrix, matrix)
@@ -163,11 +163,11 @@ def test_what_is_written_is_read_again_to_the_bit(tmp_path, name):
 
 @pytest.mark.parametrize("word", ["", " a", "a\nb", "a 5", "a\n"])
 def test_a_word_that_would_not_come_back_is_refused_and_nothing_is_left(tmp_path, word):
-    with pytest.raises(InputError, match="would not be the same when read again"):
-        write_vectors(tmp_path / "v.txt", Vectors([word], np.zeros((1, 2), np.float32)))
+    with pytest.raises(InputError, match="would be read back differently"):
+        write_vectors(tmp_path / "v.txt", WordVectors([word], np.zeros((1, 2), np.float32)))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_vectors_are_written_as_text_alone(tmp_path):
     with pytest.raises(InputError, match="written as text"):
-        write_vectors(tmp_path / "v.bin", Vectors(["a"], np.zeros((1, 2), np.float32)))
+        write_vectors(tmp_path / "v.bin", WordVectors(["a"], np.zeros((1, 2), np.float32)))

@@ -22,7 +22,7 @@ def as_texts(pairs: TokenizedPairs) -> list[tuple[str, ...]]:
 
 
 def build(folder):
-    return TokenizedPairs.build(PAIRS, encode_batch, folder, size=300)
+    return TokenizedPairs.build(PAIRS, encode_batch, folder, vocab_size=300)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_cache_builds_once(cache):
 
 def test_an_entry_without_anything_in_it_is_found_too(cache):
     def empty(folder):
-        return TokenizedPairs.build([], encode_batch, folder, size=300)
+        return TokenizedPairs.build([], encode_batch, folder, vocab_size=300)
 
     for _ in range(2):
         assert len(cached("key", empty, TokenizedPairs.open)) == 0
@@ -85,7 +85,7 @@ def test_the_slower_of_two_builders_takes_the_work_of_the_faster(cache):
             yield from PAIRS
             build(folder)  # another process finishes first
 
-        return TokenizedPairs.build(pairs(), encode_batch, folder, size=300)
+        return TokenizedPairs.build(pairs(), encode_batch, folder, vocab_size=300)
 
     assert as_texts(cached("key", overtaken, TokenizedPairs.open)) == PAIRS
     assert [path.name for path in cache.iterdir()] == ["key"]

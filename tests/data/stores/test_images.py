@@ -6,9 +6,9 @@ import threading
 import numpy as np
 import pytest
 
-from regard.data.readers.pairs import BadLines
+from regard.data.readers.bad_rows import BadRows
 from regard.data.stores import images as prepared
-from regard.data.stores.images import PreparedPictures, prepared_pictures
+from regard.data.stores.images import ImageStore, prepare_images
 from regard.errors import DataError, PictureError
 from regard.images.decoding import read_picture
 from regard.images.preparing import prepare
@@ -36,8 +36,8 @@ def paths(tmp_path):
 
 
 def build(paths, preparing=ready, report=None, progress=None, **settings):
-    report = report if report is not None else BadLines()
-    return prepared_pictures(paths, preparing, side=SIDE, settings=settings, report=report, progress=progress)
+    report = report if report is not None else BadRows()
+    return prepare_images(paths, preparing, side=SIDE, settings=settings, report=report, progress=progress)
 
 
 def never(path):
@@ -47,7 +47,7 @@ def never(path):
 def test_rows_are_the_pixels_of_the_good_pictures(paths):
     found = build(paths)
     good = [path for path in paths if path.name not in making.bad_pictures()]
-    assert [paths[place] for place in found.places] == good
+    assert [paths[place] for place in found.path_indices] == good
     assert len(found) == len(good) == len(making.odd_pictures())
     wanted = np.stack([ready(path) for path in good])
     assert np.array_equal(found[range(len(found))], wanted)
@@ -55,16 +55,16 @@ def test_rows_are_the_pixels_of_the_good_pictures(paths):
 
 
 def test_bad_pictures_are_named_each_time(paths, tmp_path):
-    first, again = BadLines(), BadLines()
+    first, again = BadRows(), BadRows()
     build(paths, report=first)
     found = build(paths, never, report=again)
     assert first.summary() == again.summary()
-    assert again.by_reason == {"bad picture": len(making.bad_pictures())}
+    assert again.by_reason == {"bad image": len(making.bad_pictures())}
     place = paths.index(tmp_path / "text.png")
     assert found.bad[place] == "is text, wanted a PNG or JPEG picture"
-    named = BadLines()
+    named = BadRows()
     build([paths[place], tmp_path / "rgb.png"], report=named)
-    assert named.summary()[1] == f"  {tmp_path}/text.png: bad picture: {found.bad[place]}"
+    assert named.summary()[1] == f"  {tmp_path}/text.png: bad image: {found.bad[place]}"
 
 
 def test_the_cache_goes_by_contents_and_settings(tmp_path):
@@ -87,7 +87,7 @@ def test_a_damaged_entry_is_built_again(tmp_path, caplog):
     for spoil in (_flip_a_pixel, _claim_another_number):
         spoil(entry)
         assert np.array_equal(build([path])[[0]], before)
-    assert caplog.text.count("is damaged and is built again") == 2
+    assert caplog.text.count("is damaged and will be rebuilt") == 2
 
 
 def _flip_a_pixel(entry):
@@ -116,21 +116,21 @@ def test_progress_is_told_to_the_end_and_order_stays_with_many_threads(tmp_path,
         return np.full((SIDE, SIDE, 3), i, np.uint8)
 
     told = []
-    found = PreparedPictures.build(paths, slow, tmp_path / "x", side=SIDE, progress=lambda *now: told.append(now))
+    found = ImageStore.build(paths, slow, tmp_path / "x", side=SIDE, progress=lambda *now: told.append(now))
     assert told == [(4, 10), (8, 10), (10, 10)]
     assert found[range(10)][:, 0, 0, 0].tolist() == list(range(10))
 
 
 def test_no_good_picture_at_all(tmp_path):
-    with pytest.raises(DataError, match=f"none of 1 pictures can be read; the first: {tmp_path}/none.png: cannot be"):
+    with pytest.raises(DataError, match=f"none of 1 images can be read; the first: {tmp_path}/none.png: cannot be"):
         build([tmp_path / "none.png"])
-    with pytest.raises(DataError, match="none of 0 pictures"):
+    with pytest.raises(DataError, match="none of 0 images"):
         build([])
 
 
 def test_a_disk_without_room_is_told_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(prepared.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 100}))
-    with pytest.raises(DataError, match="set REGARD_CACHE to a folder with more room"):
+    with pytest.raises(DataError, match="set REGARD_CACHE to a folder on a larger disk"):
         build([tmp_path / "a.png"], never)
     assert list((tmp_path / "cache").iterdir()) == []
 
@@ -144,7 +144,7 @@ def test_pixels_stay_on_the_disk(tmp_path):
     def color(_):
         return np.zeros((SIDE, SIDE, 3), np.uint8)
 
-    found = PreparedPictures.build([tmp_path / "a"] * 3, color, tmp_path / "x", side=SIDE)
+    found = ImageStore.build([tmp_path / "a"] * 3, color, tmp_path / "x", side=SIDE)
     assert isinstance(found._pixels.base.base, np.memmap) or isinstance(found._pixels.base, np.memmap)
     assert found[[0]].flags.writeable
 
@@ -153,5 +153,5 @@ def test_a_reason_is_told_without_the_path_twice(tmp_path):
     def bad(path):
         raise PictureError(f"{path}: is odd")
 
-    found = PreparedPictures.build([tmp_path / "a"], bad, tmp_path / "x", side=SIDE)
+    found = ImageStore.build([tmp_path / "a"], bad, tmp_path / "x", side=SIDE)
     assert found.bad == {0: "is odd"}

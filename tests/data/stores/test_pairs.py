@@ -22,7 +22,7 @@ def as_texts(pairs: TokenizedPairs) -> list[tuple[str, ...]]:
 
 
 def build(folder):
-    return TokenizedPairs.build(PAIRS, encode_batch, folder, size=300)
+    return TokenizedPairs.build(PAIRS, encode_batch, folder, vocab_size=300)
 
 
 def test_what_goes_in_comes_out(tmp_path):
@@ -38,20 +38,22 @@ def test_what_goes_in_comes_out(tmp_path):
 @given(st.lists(st.tuples(*[st.text(st.characters(codec="ascii"), max_size=5)] * 2), max_size=12), st.integers(1, 5))
 def test_any_pairs_in_blocks_of_any_size(tmp_path_factory, pairs, block):
     folder = tmp_path_factory.mktemp("any") / "a"
-    built = TokenizedPairs.build(iter(pairs), encode_batch, folder, size=300, block=block)
+    built = TokenizedPairs.build(iter(pairs), encode_batch, folder, vocab_size=300, block=block)
     assert as_texts(built) == pairs
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
 def test_ids_take_no_more_room_than_they_need(tmp_path, size, dtype):
-    pairs = TokenizedPairs.build([("a", "b")], lambda texts: [[size - 1] for _ in texts], tmp_path / "a", size=size)
+    pairs = TokenizedPairs.build(
+        [("a", "b")], lambda texts: [[size - 1] for _ in texts], tmp_path / "a", vocab_size=size
+    )
     assert pairs[0][0].dtype == dtype
     assert pairs[0][1].tolist() == [size - 1]
 
 
 def test_an_id_outside_the_vocabulary_is_not_folded(tmp_path):
     with pytest.raises(OverflowError):
-        TokenizedPairs.build([("a", "b")], lambda texts: [[65_536] for _ in texts], tmp_path / "a", size=300)
+        TokenizedPairs.build([("a", "b")], lambda texts: [[65_536] for _ in texts], tmp_path / "a", vocab_size=300)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -72,14 +74,14 @@ def test_a_stopped_build_leaves_nothing(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        TokenizedPairs.build(interrupted(), encode_batch, tmp_path / "a", size=300, block=2)
+        TokenizedPairs.build(interrupted(), encode_batch, tmp_path / "a", vocab_size=300, block=2)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_is_never_overwritten(tmp_path):
     build(tmp_path / "a")
-    with pytest.raises(DataError, match="already there"):
-        TokenizedPairs.build([("other", "pairs")], encode_batch, tmp_path / "a", size=300)
+    with pytest.raises(DataError, match="exists already"):
+        TokenizedPairs.build([("other", "pairs")], encode_batch, tmp_path / "a", vocab_size=300)
     assert as_texts(TokenizedPairs.open(tmp_path / "a")) == PAIRS
 
 

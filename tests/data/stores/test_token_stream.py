@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.chunking import Piece
+from regard.data.chunking import TextChunk
 from regard.data.stores.cache import cached
 from regard.data.stores.token_stream import TokenStream
 from regard.errors import DataError
 
-PIECES = [Piece("abc", last=False), Piece("de"), Piece("f"), Piece("ghé")]
+PIECES = [TextChunk("abc", is_last=False), TextChunk("de"), TextChunk("f"), TextChunk("ghé")]
 ROW = [97, 98, 99, 100, 101, 0, 102, 0, 103, 104, 233, 0]
 
 
@@ -21,7 +21,7 @@ def encode_batch(texts: list[str]) -> list[list[int]]:
 
 
 def build(folder, pieces=PIECES, end=0, **settings) -> TokenStream:
-    return TokenStream.build(pieces, encode_batch, end, folder, **{"size": 300, "shard": 5} | settings)
+    return TokenStream.build(pieces, encode_batch, end, folder, **{"vocab_size": 300, "shard": 5} | settings)
 
 
 def test_what_goes_in_comes_out(tmp_path):
@@ -48,7 +48,7 @@ def test_what_goes_in_comes_out(tmp_path):
 )
 @settings(max_examples=50, deadline=None)
 def test_any_documents_in_any_blocks_and_files(tmp_path_factory, documents, block, shard, end, data):
-    pieces = [Piece(text, last=i == len(texts) - 1) for texts in documents for i, text in enumerate(texts)]
+    pieces = [TextChunk(text, is_last=i == len(texts) - 1) for texts in documents for i, text in enumerate(texts)]
     stream = build(tmp_path_factory.mktemp("any") / "a", iter(pieces), end, block=block, shard=shard)
     closing = [] if end is None else [end]
     rows = [encode_batch(["".join(texts)])[0] + closing for texts in documents]
@@ -62,7 +62,7 @@ def test_any_documents_in_any_blocks_and_files(tmp_path_factory, documents, bloc
 
 
 def test_no_end_behind_a_document_that_was_cut(tmp_path):
-    pieces = [Piece("ab", cut=True), Piece("c"), Piece("d", last=False)]
+    pieces = [TextChunk("ab", is_truncated=True), TextChunk("c"), TextChunk("d", is_last=False)]
     stream = build(tmp_path / "a", pieces)
     assert stream.tokens(0, 5).tolist() == [97, 98, 99, 0, 100]
     assert stream.documents == 3
@@ -71,14 +71,18 @@ def test_no_end_behind_a_document_that_was_cut(tmp_path):
 
 @pytest.mark.parametrize(("size", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
 def test_ids_take_no_more_room_than_they_need(tmp_path, size, dtype):
-    stream = TokenStream.build([Piece("a")], lambda texts: [[size - 1] for _ in texts], None, tmp_path / "a", size=size)
+    stream = TokenStream.build(
+        [TextChunk("a")], lambda texts: [[size - 1] for _ in texts], None, tmp_path / "a", vocab_size=size
+    )
     assert stream.tokens(0, 1).dtype == dtype
     assert stream.tokens(0, 1).tolist() == [size - 1]
 
 
 def test_an_id_outside_the_vocabulary_is_not_folded(tmp_path):
     with pytest.raises(OverflowError):
-        TokenStream.build([Piece("a")], lambda texts: [[65_536] for _ in texts], None, tmp_path / "a", size=300)
+        TokenStream.build(
+            [TextChunk("a")], lambda texts: [[65_536] for _ in texts], None, tmp_path / "a", vocab_size=300
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,7 +93,7 @@ def test_many_pieces_are_tokenized_together_and_never_all(tmp_path):
         blocks.append(len(texts))
         return encode_batch(texts)
 
-    TokenStream.build([Piece("abc")] * 10, counting, 0, tmp_path / "a", size=300, block=9)
+    TokenStream.build([TextChunk("abc")] * 10, counting, 0, tmp_path / "a", vocab_size=300, block=9)
     assert blocks == [3, 3, 3, 1]
 
 

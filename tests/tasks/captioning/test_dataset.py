@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data.batches import Position
+from regard.data.batches import DataPosition
+from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.captions import folder_and_file
-from regard.data.readers.pairs import BadLines
-from regard.data.stores.images import PreparedPictures
+from regard.data.stores.images import ImageStore
 from regard.errors import DataError
 from regard.tasks.captioning.data import CaptionDataConfig, captioned_split
 from regard.tasks.captioning.dataset import CaptionCollator, CaptionedImages, CaptionedPart
@@ -22,7 +22,7 @@ def part(count: int, captions: int) -> CaptionedPart:
     pixels = np.arange(count, dtype=np.uint8)[:, None, None, None].repeat(4, 1).repeat(4, 2).repeat(3, 3)
     ids = [[[10 * n + k + 3] * (n + 1) for k in range(captions)] for n in range(count)]
     texts = [[f"{n} {k}" for k in range(captions)] for n in range(count)]
-    return CaptionedPart(PreparedPictures(pixels, np.arange(count), {}), texts, ids)
+    return CaptionedPart(ImageStore(pixels, np.arange(count), {}), texts, ids)
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def data():
 
 
 def epoch(data, number, seed=1):
-    batches = data.training_batches(max_tokens=40, seed=seed, start=Position(number, 0))
-    return list(islice(batches, data.batches_an_epoch(max_tokens=40, seed=seed)))
+    batches = data.training_batches(max_tokens=40, seed=seed, start=DataPosition(number, 0))
+    return list(islice(batches, data.batches_per_epoch(max_tokens=40, seed=seed)))
 
 
 def said(batch):
@@ -86,7 +86,7 @@ def test_a_folder_and_a_file_in_either_order(tmp_path):
     file = tmp_path / "captions.tsv"
     assert folder_and_file([tmp_path, file]) == folder_and_file([file, tmp_path]) == (tmp_path, file)
     for wrong in ([], [tmp_path], [file], [tmp_path, tmp_path], [tmp_path, file, file]):
-        with pytest.raises(DataError, match="wanted the folder of the pictures and the file of their captions"):
+        with pytest.raises(DataError, match="wanted the folder of the images and the file of their captions"):
             folder_and_file(wrong)
 
 
@@ -100,11 +100,11 @@ def captions_of(tmp_path, lengths):
 
 
 def test_long_captions_are_left_out_and_counted(tmp_path):
-    report = BadLines()
+    report = BadRows()
     paths = captions_of(tmp_path, [3] * 30 + [9, 5])
     training, validation = captioned_split(paths, CaptionDataConfig(max_length=5), report)
     assert sorted(one.name for one in training + validation) == sorted([f"{n}.png" for n in range(30)] + ["31.png"])
     assert report.by_reason == {"long caption": 1}
     assert str(report.first[0]) == f"{tmp_path}/30.png: long caption: more than 5 words; raise data.max_length"
     with pytest.raises(DataError, match="no caption has 2 words or less"):
-        captioned_split(paths, CaptionDataConfig(max_length=2), BadLines())
+        captioned_split(paths, CaptionDataConfig(max_length=2), BadRows())

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from regard.data.batches import Position
+from regard.data.batches import DataPosition
 from regard.generation import Greedy
 from regard.images.normalizing import normalize
 from regard.models.base import SpecialIds
@@ -34,7 +34,7 @@ def scenes(tokenizer, **changes):
 
 
 def taken(data, count, *, seed=1, start=0):
-    return list(islice(data.training_batches(max_tokens=BUDGET, seed=seed, start=Position(0, start)), count))
+    return list(islice(data.training_batches(max_tokens=BUDGET, seed=seed, start=DataPosition(0, start)), count))
 
 
 def model_of(tokenizer, **changes):
@@ -55,7 +55,7 @@ def model_of(tokenizer, **changes):
 def test_a_run_goes_on_as_if_it_had_not_stopped(tokenizer):
     data = scenes(tokenizer, captions_per_scene=5)
     whole, rest = taken(data, 4), taken(data, 2, start=2)
-    assert [position for position, _ in whole] == [Position(0, step) for step in (1, 2, 3, 4)]
+    assert [position for position, _ in whole] == [DataPosition(0, step) for step in (1, 2, 3, 4)]
     for (_, one), (_, other) in zip(whole[2:], rest, strict=True):
         assert torch.equal(one.pixels, other.pixels)
         assert torch.equal(one.target_in, other.target_in)
@@ -103,7 +103,7 @@ def test_what_is_held_out_is_of_its_own_part_and_the_same_for_every_run(tokenize
     wanted = [" ".join(caption(Scenes(0, "validation")[number]).words) for number in range(20)]
     assert [texts[0] for batch in batches for texts in batch.references] == wanted
     assert sum(len(batch.pixels) for batch in data.validation_batches(max_tokens=BUDGET, most=5)) == 5
-    assert data.batches_an_epoch(max_tokens=BUDGET, seed=1) is None
+    assert data.batches_per_epoch(max_tokens=BUDGET, seed=1) is None
 
 
 def test_the_second_sum_by_hand():

@@ -3,7 +3,7 @@
 import pytest
 
 from regard.data.readers.glue import GLUE
-from regard.data.readers.labeled import Labeled
+from regard.data.readers.labeled import LabeledText
 from regard.errors import DataError
 from regard.tasks.classification.data import (
     GlueDataConfig,
@@ -31,7 +31,7 @@ def table(tmp_path):
 
 
 def labeled(*labels):
-    return [Labeled(f"text {number}", None, label) for number, label in enumerate(labels)]
+    return [LabeledText(f"text {number}", None, label) for number, label in enumerate(labels)]
 
 
 def numbered(labels, count=120):
@@ -194,7 +194,7 @@ def test_glue_has_its_own_labels_parts_and_metrics(tmp_path, name):
     assert (found.labels, found.metrics) == (task.labels or (), task.metrics)
     assert list(found.validation) == list(task.validation)
     assert len(found.training) == 40
-    undecided = ["left out: 2 with the label '-', on which nobody agreed"]
+    undecided = ["left out: 2 with the label '-', without agreement between annotators"]
     assert found.notes == [task.name, *(undecided if name == "mnli" else [])]
 
 

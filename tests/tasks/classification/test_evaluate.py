@@ -109,7 +109,7 @@ ENTAILMENT = ("entailment", "neutral", "contradiction")
 def test_mnli_is_scored_on_two_parts_and_ax_on_its_own(make_reader, tmp_path):
     classifier = make_reader("bert-sequence-classification", labels=ENTAILMENT)
     found = score_labels(classifier, tmp_path, [write_glue(tmp_path / "MNLI", "mnli", 30)])
-    assert found.pop("left_out") == ["left out: 2 with the label '-', on which nobody agreed"]
+    assert found.pop("left_out") == ["left out: 2 with the label '-', without agreement between annotators"]
     assert {name.partition("_")[0] for name in found} == {"matched", "mismatched"}
     assert found["matched_rows"] == found["mismatched_rows"] == 15
     assert {"matched_accuracy", "mismatched_accuracy", "matched_confusion", "mismatched_worst"} <= found.keys()

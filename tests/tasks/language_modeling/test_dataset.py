@@ -8,12 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.batches import Position
+from regard.data.batches import DataPosition
 from regard.data.stores.token_stream import TokenStream
 from regard.errors import DataError
 from regard.tasks.language_modeling.dataset import LanguageText, TextBatch
 
-BEGINNING = Position(0, 0)
+BEGINNING = DataPosition(0, 0)
 
 
 def stream(tokens: int, begins: tuple[int, ...] = (0,), shard: int = 7) -> TokenStream:
@@ -33,7 +33,7 @@ def take(count: int, data: LanguageText, *, max_tokens=12, seed=1, start=BEGINNI
 
 def test_a_window_and_the_tokens_behind_it():
     (position, batch), *_ = take(1, text())
-    assert position == Position(0, 1)
+    assert position == DataPosition(0, 1)
     assert batch.ids.shape == batch.targets.shape == (3, 4)
     assert batch.ids.dtype == batch.targets.dtype == torch.int64
     assert torch.equal(batch.targets, batch.ids + 1)

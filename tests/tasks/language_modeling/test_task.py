@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from regard.data.batches import Position
-from regard.data.chunking import Piece
+from regard.data.batches import DataPosition
+from regard.data.chunking import TextChunk
 from regard.data.stores.token_stream import TokenStream
 from regard.tasks.language_modeling.dataset import LanguageText
 from regard.tasks.language_modeling.task import LanguageModeling, surprise
@@ -26,11 +26,11 @@ def task(request, tmp_path):
     assert tokenizer.vocab_size < 40  # the examples' vocabulary
     streams = [
         TokenStream.build(
-            [Piece(text) for text in texts],
+            [TextChunk(text) for text in texts],
             tokenizer.encode_batch,
             tokenizer.eos_id,
             tmp_path / name,
-            size=tokenizer.vocab_size,
+            vocab_size=tokenizer.vocab_size,
         )
         for name, texts in (("training", TEXTS * 3), ("validation", TEXTS))
     ]
@@ -40,7 +40,7 @@ def task(request, tmp_path):
 @pytest.mark.parametrize("example", CAUSAL_LM, ids=named)
 def test_the_loss_is_plain_cross_entropy_summed_over_what_is_asked(task, example):
     model = example.loud_model()
-    _, training = next(task.training_batches(max_tokens=100, seed=3, start=Position(0, 0)))
+    _, training = next(task.training_batches(max_tokens=100, seed=3, start=DataPosition(0, 0)))
     *_, validation = task.validation_batches(max_tokens=100)  # the last one: padded
     assert (validation.targets == -100).any()
     for batch in (training, validation):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data.batches import Position
-from regard.data.masking import MaskingConfig, PieceTable
+from regard.data.batches import DataPosition
+from regard.data.masking import MaskingConfig, MaskingVocab
 from regard.data.sentences import SentenceCorpus
 from regard.data.stores.documents import TokenizedDocuments
 from regard.data.text_corpus import TextDataConfig
@@ -18,9 +18,9 @@ from regard.tasks.masked_lm import dataset as masked_text
 from regard.tasks.masked_lm.dataset import MaskedBatch, MaskedText, tokenized
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
-BEGINNING = Position(0, 0)
+BEGINNING = DataPosition(0, 0)
 SIZE = 1000
-TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.arange(SIZE) % 5 == 4)
+TABLE = MaskingVocab(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.arange(SIZE) % 5 == 4)
 
 
 def documents(count: int, seed: int = 0, most: int = 30) -> TokenizedDocuments:
@@ -216,7 +216,7 @@ def test_from_files_to_batches_through_the_cache(tmp_path, monkeypatch):
     assert set((tmp_path / "cache").iterdir()) == folders
     assert np.array_equal(again.ids, training.ids)
     assert json.loads((next(iter(folders)) / "index.json").read_text())["what"] == "tokenized documents"
-    data = MaskedText(training, validation, 32, PieceTable.of(tokenizer), MaskingConfig())
+    data = MaskedText(training, validation, 32, MaskingVocab.from_tokenizer(tokenizer), MaskingConfig())
     _, batch = take(1, data)[0]
     assert not (unmasked(batch) == tokenizer.unk_id).any()
     lines = "".join(piece.text + "\n" for piece in corpus.training()).lower().splitlines()
@@ -225,7 +225,7 @@ def test_from_files_to_batches_through_the_cache(tmp_path, monkeypatch):
         assert tokenizer.decode(training.ids[start:stop].tolist()) == line
     tokenizer.mask_id = None
     with pytest.raises(ConfigError, match="no mask symbol"):
-        PieceTable.of(tokenizer)
+        MaskingVocab.from_tokenizer(tokenizer)
 
 
 def test_the_same_row_is_masked_otherwise_in_another_epoch():

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from regard.data.batches import Position
-from regard.data.masking import MaskingConfig, PieceTable
+from regard.data.batches import DataPosition
+from regard.data.masking import MaskingConfig, MaskingVocab
 from regard.data.stores.documents import TokenizedDocuments
 from regard.models.base import EncoderIds
 from regard.models.bert import BertForMaskedLM, BertForMaskedLMConfig, BertForPreTraining, BertForPreTrainingConfig
@@ -19,7 +19,7 @@ from regard.tasks.masked_lm.task import MaskedLanguage, MaskedLanguageConfig
 from regard.training.validation import metrics, validation_loss
 
 SIZE = 40
-TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.zeros(SIZE, bool))
+TABLE = MaskingVocab(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.zeros(SIZE, bool))
 SYMBOLS = EncoderIds(pad_id=0, bos_id=2, eos_id=3, mask_id=4)
 SMALL = {
     "special_ids": SYMBOLS,
@@ -54,7 +54,7 @@ def model(next_sentence: bool = True):
 
 
 def first_batch(lesson: MaskedLanguage):
-    return next(lesson.training_batches(max_tokens=300, seed=1, start=Position(0, 0)))[1]
+    return next(lesson.training_batches(max_tokens=300, seed=1, start=DataPosition(0, 0)))[1]
 
 
 def test_the_loss_is_that_of_the_hidden_words_and_of_the_pairs():
@@ -123,7 +123,7 @@ def test_hidden_words_that_can_be_known_are_learned():
     torch.manual_seed(1)
     reader = BertForPreTraining(BertForPreTrainingConfig(**{**SMALL, "width": 32}))
     optimizer = torch.optim.AdamW(reader.parameters(), lr=5e-3)
-    batches = lesson.training_batches(max_tokens=400, seed=1, start=Position(0, 0))
+    batches = lesson.training_batches(max_tokens=400, seed=1, start=DataPosition(0, 0))
     for _, (_, batch) in zip(range(100), batches, strict=False):
         optimizer.zero_grad()
         (lesson.loss(reader, batch) / batch.tokens).backward()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.data.batches import IGNORED
+from regard.data.batches import IGNORE_INDEX
 from regard.data.rows import RowBatch
 from regard.tasks.tagging.task import Tagging
 
@@ -23,16 +23,20 @@ class Fixed(nn.Module):
 def batch(ids, targets, first=0):
     ids, targets = torch.tensor(ids), torch.tensor(targets)
     rows = torch.arange(first, first + len(ids))
-    return RowBatch(ids, torch.zeros_like(ids), targets, int((targets != IGNORED).sum()), rows)
+    return RowBatch(ids, torch.zeros_like(ids), targets, int((targets != IGNORE_INDEX).sum()), rows)
 
 
 def test_only_what_is_wanted_counts():
-    loss = Tagging(None, LABELS).loss(Fixed(), batch([[0, 1, 2], [2, 2, 0]], [[IGNORED, 1, 0], [2, IGNORED, IGNORED]]))
+    loss = Tagging(None, LABELS).loss(
+        Fixed(), batch([[0, 1, 2], [2, 2, 0]], [[IGNORE_INDEX, 1, 0], [2, IGNORE_INDEX, IGNORE_INDEX]])
+    )
     assert loss.item() == pytest.approx(-2 * math.log(6 / 8) - math.log(1 / 8))
 
 
 def test_whole_entities_are_scored_over_all_batches():
-    first = batch([[0, 1, 2, 2]], [[IGNORED, 1, 2, IGNORED]])  # found as wanted: what nothing is wanted of is left out
+    first = batch(
+        [[0, 1, 2, 2]], [[IGNORE_INDEX, 1, 2, IGNORE_INDEX]]
+    )  # found as wanted: what nothing is wanted of is left out
     second = batch(
         [[1, 0], [1, 2]], [[1, 1], [1, 0]], first=1
     )  # two wanted and one found; one wanted, a longer one found

@@ -147,7 +147,7 @@ def test_bad_pairs_are_left_out_and_counted_or_stop_as_told(here, trained, pairs
     assert json.loads(done.stdout)["pairs"] == 50
     stopped = here("evaluate", trained, pairs, "data.on_error=stop")
     assert stopped.returncode == 2
-    assert stopped.stderr.endswith("mend it, or data.on_error=skip to leave such lines out\n")
+    assert stopped.stderr.endswith("fix it, or set data.on_error=skip to skip such lines\n")
     assert here("evaluate", trained, pairs, "data.on_error=skip").returncode == 0
 
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from regard.data.batches import Position
-from regard.data.masking import PieceTable
-from regard.data.regions import UNKNOWN, PictureRegions, Regions, geometry
+from regard.data.batches import DataPosition
+from regard.data.masking import MaskingVocab
+from regard.data.regions import UNKNOWN_CLASS, ImageRegions, Regions, normalize_boxes
 from regard.errors import DataError
 from regard.tasks.vision_language.dataset import FAR, MASKED, NEAR, TRUE, ImagesWithTexts, ImageTextData, PairingConfig
 
 SIZE = 60
-TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.zeros(SIZE, bool))
+TABLE = MaskingVocab(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.zeros(SIZE, bool))
 PICTURES = 300
 
 
@@ -22,11 +22,13 @@ def regions(count: int = PICTURES, classes: bool = True) -> Regions:
     """Picture p shows p % 4 + 1 things; each has its number as every feature, never 0."""
     rng = np.random.default_rng(1)
 
-    def one(picture: int) -> PictureRegions:
+    def one(picture: int) -> ImageRegions:
         things = picture % 4 + 1
-        kinds = np.array([UNKNOWN, *range(things)]) if classes else None
+        kinds = np.array([UNKNOWN_CLASS, *range(things)]) if classes else None
         numbers = np.arange(1, things + 2, dtype=np.float32)
-        return PictureRegions(np.repeat(numbers[:, None], 5, 1), geometry(0.1 + rng.random((things + 1, 4))), kinds)
+        return ImageRegions(
+            np.repeat(numbers[:, None], 5, 1), normalize_boxes(0.1 + rng.random((things + 1, 4))), kinds
+        )
 
     return Regions(one(picture) for picture in range(count))
 
@@ -42,8 +44,8 @@ def data(config: PairingConfig | None = None, **told) -> ImageTextData:
     return ImageTextData(pictures(**told), pictures(40, **told), TABLE, config or PairingConfig(), context=16)
 
 
-def some(lesson: ImageTextData, count: int = 12, seed: int = 1, start: Position | None = None) -> list:
-    found = lesson.training_batches(max_tokens=200, seed=seed, start=start or Position(0, 0))
+def some(lesson: ImageTextData, count: int = 12, seed: int = 1, start: DataPosition | None = None) -> list:
+    found = lesson.training_batches(max_tokens=200, seed=seed, start=start or DataPosition(0, 0))
     return list(islice(found, count))
 
 

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from regard.data.batches import Position
-from regard.data.masking import PieceTable
-from regard.data.regions import UNKNOWN, PictureRegions, Regions, geometry
+from regard.data.batches import DataPosition
+from regard.data.masking import MaskingVocab
+from regard.data.regions import UNKNOWN_CLASS, ImageRegions, Regions, normalize_boxes
 from regard.models.base import EncoderIds
 from regard.models.vilbert import (
     SeeingConfig,
@@ -27,16 +27,18 @@ from regard.tasks.vision_language.pretraining import ImageText, Matching
 from regard.training.validation import metrics, validation_loss
 
 SIZE = 40
-TABLE = PieceTable(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.zeros(SIZE, bool))
+TABLE = MaskingVocab(pad_id=0, unk_id=1, bos_id=2, eos_id=3, mask_id=4, is_continuation=np.zeros(SIZE, bool))
 
 
 def pictures(count: int, classes: bool) -> ImagesWithTexts:
     """Picture p shows a thing of kind p % 6 and says so."""
 
-    def one(p: int) -> PictureRegions:
+    def one(p: int) -> ImageRegions:
         features = np.repeat(3 * np.eye(6, dtype=np.float32)[None, p % 6], 2, axis=0)
-        return PictureRegions(
-            features, geometry([(0, 0, 1, 1), (0, 0, 0.5, 0.5)]), np.array([UNKNOWN, p % 6]) if classes else None
+        return ImageRegions(
+            features,
+            normalize_boxes([(0, 0, 1, 1), (0, 0, 0.5, 0.5)]),
+            np.array([UNKNOWN_CLASS, p % 6]) if classes else None,
         )
 
     texts = [[[10 + p % 6, 20], [20, 20, 10 + p % 6]] for p in range(count)]
@@ -68,7 +70,7 @@ def model(classes: bool = True) -> ViLBERTForPreTraining:
 
 
 def first_batch(lesson: ImageText):
-    return next(lesson.training_batches(max_tokens=400, seed=1, start=Position(0, 0)))[1]
+    return next(lesson.training_batches(max_tokens=400, seed=1, start=DataPosition(0, 0)))[1]
 
 
 @pytest.mark.parametrize("classes", [True, False])

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from regard.data.batches import Position
-from regard.data.regions import PictureRegions, Regions, geometry
-from regard.data.rows import RowData
+from regard.data.batches import DataPosition
+from regard.data.regions import ImageRegions, Regions, normalize_boxes
+from regard.data.rows import RowSplits
 from regard.tasks.loading import RUNNERS
 from regard.tasks.vision_language.dataset import ImageRows
 from regard.tasks.vision_language.questions import PictureQuestions, Pointing, accuracies
@@ -24,8 +24,8 @@ def rows() -> ImageRows:
     """Row i has i % 5 + 2 words and asks of picture i % 7, which has i % 7 % 3 + 2 regions."""
     rng = np.random.default_rng(0)
 
-    def picture(count: int) -> PictureRegions:
-        return PictureRegions(rng.random((count, 10)).astype(np.float32), geometry(0.1 + rng.random((count, 4))))
+    def picture(count: int) -> ImageRegions:
+        return ImageRegions(rng.random((count, 10)).astype(np.float32), normalize_boxes(0.1 + rng.random((count, 4))))
 
     encoded = [SimpleNamespace(ids=[1, *[5 + i % 30] * (i % 5), 2], segment_ids=[0] * (i % 5 + 2)) for i in range(ROWS)]
     return ImageRows(
@@ -66,8 +66,8 @@ def test_every_row_comes_once_and_the_budget_counts_words_and_regions():
 
 def test_the_loss_is_the_cross_entropy_of_the_right_class(model):
     some = rows()
-    task = PictureQuestions(RowData(some, some), some.kinds)
-    batch = next(task.training_batches(max_tokens=80, seed=1, start=Position(0, 0)))[1]
+    task = PictureQuestions(RowSplits(some, some), some.kinds)
+    batch = next(task.training_batches(max_tokens=80, seed=1, start=DataPosition(0, 0)))[1]
     logits = model(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
     assert_close(task.loss(model, batch), -logits.log_softmax(-1)[range(len(logits)), batch.targets].sum())
     assert_close(task.loss(model, batch), F.cross_entropy(logits, batch.targets) * batch.tokens)
@@ -75,7 +75,7 @@ def test_the_loss_is_the_cross_entropy_of_the_right_class(model):
 
 def test_right_answers_are_counted_by_kind(model):
     some = rows()
-    task = PictureQuestions(RowData(some, some), some.kinds)
+    task = PictureQuestions(RowSplits(some, some), some.kinds)
     wanted: dict[str, list[bool]] = {}
     for row in range(ROWS):
         batch = some.collate(np.array([row]))

@@ -1,1 +1,1 @@
-"""Readers, one file a format: they stream, check each line or row, and count the bad ones."""
+"""Readers, one file a format: they stream the user's files, check every row, and report the bad ones."""

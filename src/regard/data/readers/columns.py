@@ -1,4 +1,4 @@
-"""Which columns of a table hold the texts and the label: those the user gives, the others found by their names."""
+"""Find the columns of a table with the texts and the label: as the user names them, or by common names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,51 +7,53 @@ from pathlib import Path
 from pydantic import Field
 
 from regard.config import Config
-from regard.data.readers.lines import ending
+from regard.data.readers.lines import format_suffix
 from regard.data.readers.tables import column_names
 from regard.errors import DataError
 
-# Names are compared without their case.
-TEXT = (
+# Common names; case is ignored.
+TEXT_COLUMNS = (
     *("text", "text1", "text_a", "sentence", "sentence1", "sentence_a", "review", "review_text", "comment"),
     *("comment_text", "question", "question1", "premise", "content", "body", "tweet", "title", "message", "headline"),
     *("document", "query", "#1 string"),
 )
-SECOND = (
+SECOND_COLUMNS = (
     *("second", "text2", "text_b", "text_pair", "sentence2", "sentence_b", "question2", "hypothesis", "answer"),
     *("#2 string",),
 )
-LABEL = (
+LABEL_COLUMNS = (
     *("label", "labels", "class", "category", "sentiment", "target", "score", "rating", "stars", "gold_label"),
     *("is_duplicate", "quality", "polarity", "intent", "emotion"),
 )
-QUESTION_AND_ANSWER = ("question", "sentence")  # both are names of a text; together they are a pair
-NOTHING = "-"
-SAY = "data.text=… data.second=… data.label=… name them"
+QUESTION_AND_ANSWER = ("question", "sentence")  # each is a common name of a text; together they are a pair
+NO_COLUMN = "-"
+HOW_TO_NAME = "data.text=… data.second=… data.label=… name them"
 
 
 class Columns(Config):
-    """Where the texts and the label stand: by name, or by number in a file without a header."""
+    """The columns of the texts and the label: by name, or by number in a file without a header."""
 
     text: str | None = Field(None, description="column of the text: its name, or its number in a file without header")
     second: str | None = Field(
-        None, description=f"column of the second text of a pair; {NOTHING} for none, as where only text is given"
+        None,
+        description=f"column of the second text of a pair; {NO_COLUMN} for none, the default if only text is given",
     )
     label: str | None = Field(None, description="column of the label")
 
     @property
     def given(self) -> list[str]:
-        return [column for column in (self.text, self.second, self.label) if column and column != NOTHING]
+        """The columns that the user named."""
+        return [column for column in (self.text, self.second, self.label) if column and column != NO_COLUMN]
 
     @property
-    def by_number(self) -> bool:
-        """Numbers alone: the file has no header."""
+    def are_numbers(self) -> bool:
+        """Whether all are numbers: the file has no header."""
         return bool(self.given) and all(column.isdecimal() for column in self.given)
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The columns of one file that are read, by their places."""
+class ChosenColumns:
+    """The columns to read from one file, by index."""
 
     names: tuple[str, ...]
     header: bool
@@ -60,39 +62,39 @@ class Chosen:
     label: int | None
 
     @property
-    def places(self) -> list[int]:
-        return [place for place in (self.text, self.second, self.label) if place is not None]
+    def indices(self) -> list[int]:
+        return [index for index in (self.text, self.second, self.label) if index is not None]
 
     def note(self) -> str:
-        """What is read, for the user."""
-        places = {"text": self.text, "second text": self.second, "label": self.label}
-        read = [f"{what} from column {self.names[place]!r}" for what, place in places.items() if place is not None]
+        """A note to the user about what is read."""
+        columns = {"text": self.text, "second text": self.second, "label": self.label}
+        read = [f"{what} from column {self.names[index]!r}" for what, index in columns.items() if index is not None]
         return f"{'single texts' if self.second is None else 'pairs of texts'}: {', '.join(read)}"
 
 
-def choose_columns(path: Path, columns: Columns, *, labels_needed: bool = True) -> Chosen:
+def choose_columns(path: Path, columns: Columns, *, labels_needed: bool = True) -> ChosenColumns:
     """The columns of a file that hold the texts and the label.
 
-    DataError: a given one that is not there, one not found or several found, one for two things, a first row that is
-    no header, or is one though the columns are given by number.
+    DataError: a named column does not exist, none or several are found, one is chosen twice, or the first row is not a
+    header (or is one, though columns are given by number).
     """
-    header = not columns.by_number
+    header = not columns.are_numbers
     names = column_names(path, header=header)
-    given = [_place(path, names, column) for column in (columns.text, columns.second, columns.label)]
+    given = [_index_of(path, names, column) for column in (columns.text, columns.second, columns.label)]
     if header:
         text, second = _texts(path, names, columns, given)
         label = _label(path, names, given, labels_needed)
     else:
         text, second, label = _numbered(path, given, labels_needed)
-    chosen = Chosen(tuple(names), header, text, second, label)
-    if len(set(chosen.places)) < len(chosen.places):
-        raise DataError(f"{path}: one column is chosen for two things ({chosen.note()}); {SAY}")
+    chosen = ChosenColumns(tuple(names), header, text, second, label)
+    if len(set(chosen.indices)) < len(chosen.indices):
+        raise DataError(f"{path}: one column is chosen twice ({chosen.note()}); {HOW_TO_NAME}")
     return chosen
 
 
-def _place(path: Path, names: list[str], column: str | None) -> int | None:
-    """The place of a column that is given."""
-    if not column or column == NOTHING:
+def _index_of(path: Path, names: list[str], column: str | None) -> int | None:
+    """The index of a column that the user named."""
+    if not column or column == NO_COLUMN:
         return None
     folded = [name.casefold() for name in names]
     if names.count(column) == 1:
@@ -106,61 +108,65 @@ def _place(path: Path, names: list[str], column: str | None) -> int | None:
 
 
 def _texts(path: Path, names: list[str], columns: Columns, given: list[int | None]) -> tuple[int, int | None]:
-    texts = _candidates(names, TEXT, given) if given[0] is None else [given[0]]
-    seconds = _candidates(names, SECOND, given) if given[1] is None else [given[1]]
-    if columns.second == NOTHING or (given[0] is not None and given[1] is None):  # who names the text names the second
+    texts = _candidates(names, TEXT_COLUMNS, given) if given[0] is None else [given[0]]
+    seconds = _candidates(names, SECOND_COLUMNS, given) if given[1] is None else [given[1]]
+    if columns.second == NO_COLUMN or (
+        given[0] is not None and given[1] is None
+    ):  # who names the text must name the second too
         seconds = []
-    elif sorted(names[place].casefold() for place in texts) == list(QUESTION_AND_ANSWER) and not seconds:
-        texts.sort(key=lambda place: names[place].casefold())
+    elif sorted(names[index].casefold() for index in texts) == list(QUESTION_AND_ANSWER) and not seconds:
+        texts.sort(key=lambda index: names[index].casefold())
         seconds = [texts.pop()]
     if not texts:
         raise _not_found(path, names, "the text")
     if len(texts) > 1 or len(seconds) > 1:
-        several = [names[place] for place in (texts if len(texts) > 1 else seconds)]
-        raise DataError(f"{path}: the {'' if len(texts) > 1 else 'second '}text may be {_either(several)}; {SAY}")
+        several = [names[index] for index in (texts if len(texts) > 1 else seconds)]
+        raise DataError(
+            f"{path}: the {'' if len(texts) > 1 else 'second '}text may be {_either(several)}; {HOW_TO_NAME}"
+        )
     return texts[0], seconds[0] if seconds else None
 
 
 def _label(path: Path, names: list[str], given: list[int | None], needed: bool) -> int | None:
-    labels = _candidates(names, LABEL, given) if given[2] is None else [given[2]]
+    labels = _candidates(names, LABEL_COLUMNS, given) if given[2] is None else [given[2]]
     if needed and not labels:
         raise _not_found(path, names, "the label")
     if needed and len(labels) > 1:
-        raise DataError(f"{path}: the label may be {_either([names[place] for place in labels])}; {SAY}")
+        raise DataError(f"{path}: the label may be {_either([names[index] for index in labels])}; {HOW_TO_NAME}")
     return labels[0] if len(labels) == 1 else None
 
 
 def _candidates(names: list[str], known: Sequence[str], given: list[int | None]) -> list[int]:
-    return [place for place, name in enumerate(names) if name.casefold() in known and place not in given]
+    return [index for index, name in enumerate(names) if name.casefold() in known and index not in given]
 
 
 def _numbered(path: Path, given: list[int | None], labels_needed: bool) -> tuple[int, int | None, int | None]:
-    """The given places in a file without a header, which must not have one."""
+    """The given columns of a file without a header. DataError: it has one."""
     text, second, label = given
     if text is None or (label is None and labels_needed):
         missing = "text=1" if text is None else "label=2"
-        raise DataError(
-            f"{path}: a file without header needs all its columns by number; data.{missing} or such is missing"
-        )
+        raise DataError(f"{path}: a file without header needs all its columns by number; data.{missing} is missing")
     first = column_names(path)
-    if first[text].casefold() in TEXT and (label is None or first[label].casefold() in LABEL):
+    if first[text].casefold() in TEXT_COLUMNS and (label is None or first[label].casefold() in LABEL_COLUMNS):
         raise DataError(f"{path}: has a header ({_listed(first)}), got columns by number; give them by name")
     return text, second, label
 
 
 def _not_found(path: Path, names: list[str], what: str) -> DataError:
-    if ending(path) in (".csv", ".tsv") and _looks_like_data(names):
+    if format_suffix(path) in (".csv", ".tsv") and _looks_like_data(names):
         return DataError(
             f"{path}: the first row looks like data ({_listed(names)}), wanted a header; "
             "without one, data.text=1 data.label=2 give the columns by number"
         )
     if len(names) == 1 and (sign := next((sign for sign in ";\t|" if sign in names[0]), "")):
-        return DataError(f"{path}: the columns are parted by {sign!r}, wanted commas in .csv and tabs in .tsv")
-    return DataError(f"{path}: no column for {what} among {_listed(names)}; {SAY}, numbers if there is no header")
+        return DataError(f"{path}: the columns are separated by {sign!r}, wanted commas in .csv and tabs in .tsv")
+    return DataError(
+        f"{path}: no column for {what} among {_listed(names)}; {HOW_TO_NAME}, numbers if there is no header"
+    )
 
 
 def _looks_like_data(names: list[str]) -> bool:
-    if any(name.casefold() in (*TEXT, *SECOND, *LABEL) for name in names):
+    if any(name.casefold() in (*TEXT_COLUMNS, *SECOND_COLUMNS, *LABEL_COLUMNS) for name in names):
         return False
     return any(not name or len(name) > 40 or len(name.split()) > 3 or _is_number(name) for name in names)
 

@@ -1,8 +1,8 @@
-"""Documents from the user's files, streamed: text, JSON lines and Parquet, plain or packed, named or by pattern.
+"""Read documents, streamed: text, JSON lines and Parquet, plain or compressed, by path or glob pattern.
 
 .jsonl      a document a line: {"text": "..."}
 .parquet    a document a row of the column "text"
-any other   UTF-8 text: the whole file is one document, however large; or many, with blank lines between them
+any other   UTF-8 text: the whole file is one document, however large; or many, separated by blank lines
 """
 
 import codecs
@@ -12,15 +12,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from regard.data.chunking import PIECE, Piece, between_blank_lines, in_pieces, pieces_of
-from regard.data.readers.lines import BOM, DAMAGES, check_file, damaged, ending, open_packed, read_lines
-from regard.data.readers.pairs import BadLine, BadLines
+from regard.data.chunking import CHUNK_CHARACTERS, TextChunk, chunk_stream, chunk_text, split_at_blank_lines
+from regard.data.readers.bad_rows import BadRow, BadRows
+from regard.data.readers.lines import (
+    BOM,
+    READ_ERRORS,
+    check_file,
+    damaged_file_error,
+    format_suffix,
+    open_compressed,
+    read_lines,
+)
 from regard.data.readers.parquet import read_column
 from regard.errors import DataError
 
-LONGEST = 1 << 28  # bytes of a document that is one line
+MAX_DOCUMENT_BYTES = 1 << 28  # of a document in one line
 
-Row = str | tuple[str, str]  # a document's text, or what is wrong with it: the kind of mistake, what exactly
+Row = str | tuple[str, str]  # a document's text, or the reason and detail of a bad row
 
 
 def read_documents(
@@ -28,27 +36,27 @@ def read_documents(
     *,
     field: str = "text",
     on_error: Literal["stop", "skip"] = "stop",
-    report: BadLines,
+    report: BadRows,
     blank_lines: bool = False,
-) -> Iterator[Piece]:
-    """The documents of the files in pieces; line ends are LF, a BOM is gone, all else is as it was.
+) -> Iterator[TextChunk]:
+    """Stream the documents in chunks; CRLF becomes LF and a BOM is removed, nothing else changes.
 
-    What makes a whole file useless (missing, cut off, not UTF-8), and no text in all of them, is a DataError. So is
-    a bad line or row, unless `on_error` is "skip": `report` has it then. Blank lines and empty documents are no text.
-    With `blank_lines` these divide a text file into documents.
+    DataError: a file is missing, truncated or not UTF-8; no file has any text; or a row is bad, unless `on_error` is
+    "skip": then it goes to `report`. Blank lines and empty documents are skipped. With `blank_lines` blank lines
+    separate the documents of a text file.
     """
-    files = expand(paths)
+    files = expand_patterns(paths)
     for path in files:
         check_file(path)
-    divided = between_blank_lines if blank_lines else in_pieces
-    found = (_pieces(path, field, on_error == "skip", report, divided) for path in files)
-    return _some_text(files, (piece for pieces in found for piece in pieces))
+    split = split_at_blank_lines if blank_lines else chunk_stream
+    found = (_chunks(path, field, on_error == "skip", report, split) for path in files)
+    return _check_not_empty(files, (chunk for chunks in found for chunk in chunks))
 
 
-def expand(paths: Sequence[Path | str]) -> list[Path]:
-    """The files meant: a path that does not exist may be a pattern ("books/**/*.txt"), and means what it matches.
+def expand_patterns(paths: Sequence[Path | str]) -> list[Path]:
+    """Expand glob patterns ("books/**/*.txt") into files; a path that exists is not a pattern.
 
-    In the order given, those of a pattern sorted. DataError: no paths, a folder, a pattern without a match.
+    In the order given, the matches of a pattern sorted. DataError: no paths, a folder, a pattern without a match.
     """
     if not paths:
         raise DataError("got no files, wanted text: for example books/*.txt")
@@ -60,55 +68,55 @@ def _matches(path: Path) -> list[Path]:
         raise DataError(f"{path}: is a folder, wanted files; for example {path / '*.txt'}")
     if path.exists() or not glob.has_magic(str(path)):
         return [path]
-    # Not Path.glob: that one also finds hidden files, and folders only for a "**" at the end.
+    # Not Path.glob: it also finds hidden files, and only folders for a "**" at the end.
     found = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207
     if not (files := [file for file in found if file.is_file()]):
         raise DataError(f"{path}: matches no file")
     return files
 
 
-def _some_text(files: list[Path], pieces: Iterator[Piece]) -> Iterator[Piece]:
+def _check_not_empty(files: list[Path], chunks: Iterator[TextChunk]) -> Iterator[TextChunk]:
     empty = True
-    for piece in pieces:
+    for chunk in chunks:
         empty = False
-        yield piece
+        yield chunk
     if empty:
         names = ", ".join(map(str, files[:3])) + (f" and {len(files) - 3:,} more" if len(files) > 3 else "")
         raise DataError(f"{names}: no text at all; give files with text in them")
 
 
-def _pieces(
-    path: Path, field: str, skip: bool, report: BadLines, divided: Callable[[Iterable[str]], Iterator[Piece]]
-) -> Iterator[Piece]:
-    match ending(path):
+def _chunks(
+    path: Path, field: str, skip: bool, report: BadRows, split: Callable[[Iterable[str]], Iterator[TextChunk]]
+) -> Iterator[TextChunk]:
+    match format_suffix(path):
         case ".jsonl":
             return _documents(path, _json_rows(path, field), skip, report)
         case ".parquet":
             return _documents(path, enumerate(map(_parquet_row, read_column(path, field)), 1), skip, report)
         case _:
-            return divided(_text_of(path))
+            return split(_read_text(path))
 
 
-def _documents(path: Path, rows: Iterable[tuple[int, Row]], skip: bool, report: BadLines) -> Iterator[Piece]:
+def _documents(path: Path, rows: Iterable[tuple[int, Row]], skip: bool, report: BadRows) -> Iterator[TextChunk]:
     for number, row in rows:
         if isinstance(row, str):
-            yield from pieces_of(row.replace("\r\n", "\n"))
+            yield from chunk_text(row.replace("\r\n", "\n"))
             continue
-        bad = BadLine(path, number, *row)
+        bad = BadRow(path, number, *row)
         if not skip:
-            raise DataError(f"{bad}; mend it, or data.on_error=skip to leave such documents out")
+            raise DataError(f"{bad}; fix it, or set data.on_error=skip to skip such documents")
         report.add(bad)
 
 
 def _json_rows(path: Path, field: str) -> Iterator[tuple[int, Row]]:
-    for number, line in enumerate(read_lines(path, LONGEST), 1):
+    for number, line in enumerate(read_lines(path, MAX_DOCUMENT_BYTES), 1):
         if line.strip():
             yield number, _json_row(line, field)
 
 
 def _json_row(line: bytes, field: str) -> Row:
-    if len(line) > LONGEST:
-        return "too long", f"the line has more than {LONGEST:,} bytes"
+    if len(line) > MAX_DOCUMENT_BYTES:
+        return "too long", f"the line has more than {MAX_DOCUMENT_BYTES:,} bytes"
     try:
         found = json.loads(line.decode())
     except UnicodeDecodeError as error:
@@ -126,57 +134,57 @@ def _json_row(line: bytes, field: str) -> Row:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        return "bad character", f"half of a surrogate pair at character {error.start + 1:,} of {field!r}"
+        return "bad character", f"a lone surrogate at character {error.start + 1:,} of {field!r}"
     return text
 
 
 def _kind(value: object) -> str:
-    """What JSON calls it."""
+    """JSON's name for the type of a value."""
     names = {dict: "an object", list: "an array", str: "a string", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")
 
 
 def _parquet_row(value: str | bytes | None) -> Row:
     if value is None:
-        return "no text", "the row has none in this column"
+        return "no text", "the row has no value in this column"
     return value if isinstance(value, str) else ("invalid UTF-8", "the row's text is not UTF-8")
 
 
-def _text_of(path: Path) -> Iterator[str]:
-    """The text of a file in chunks."""
+def _read_text(path: Path) -> Iterator[str]:
+    """The text of a file, in parts."""
     done = 0
     try:
-        with open_packed(path) as file:
+        with open_compressed(path) as file:
             for read, text in _decoded(path, file):
                 done = read
                 yield text
-    except DAMAGES as error:
-        raise damaged(path, f"{done:,} bytes", error) from error
+    except READ_ERRORS as error:
+        raise damaged_file_error(path, f"{done:,} bytes", error) from error
 
 
 def _decoded(path: Path, file: BinaryIO) -> Iterator[tuple[int, str]]:
-    """Chunks of text, each with the number of bytes read till its end."""
-    raw = file.read(PIECE)
+    """Parts of text, each with the number of bytes up to its end."""
+    raw = file.read(CHUNK_CHARACTERS)
     done = len(BOM) if raw.startswith(BOM) else 0
     rest, carried, last = raw[done:], "", not raw
     while True:
         if (nul := rest.find(b"\0")) >= 0:
-            raise _no_text(path, done + nul, 0)
+            raise _not_utf8(path, done + nul, 0)
         try:
             text, used = codecs.utf_8_decode(rest, "strict", last)
         except UnicodeDecodeError as error:
-            raise _no_text(path, done + error.start, rest[error.start]) from None
+            raise _not_utf8(path, done + error.start, rest[error.start]) from None
         text, done = carried + text, done + used
-        carried = "\r" if text.endswith("\r") and not last else ""  # its LF may be yet to come
+        carried = "\r" if text.endswith("\r") and not last else ""  # an LF may follow
         yield done, text.removesuffix(carried).replace("\r\n", "\n")
         if last:
             return
-        raw = file.read(PIECE)
+        raw = file.read(CHUNK_CHARACTERS)
         rest, last = rest[used:] + raw, not raw
 
 
-def _no_text(path: Path, place: int, byte: int) -> DataError:
+def _not_utf8(path: Path, offset: int, byte: int) -> DataError:
     return DataError(
-        f"{path}: byte {place:,} (from 0) is {byte:#04x}, so this is no UTF-8 text; "
-        "write it as UTF-8 (for example with iconv), or leave the file out"
+        f"{path}: byte {offset:,} (from 0) is {byte:#04x}, so this is not UTF-8 text; "
+        "convert it to UTF-8 (for example with iconv), or leave the file out"
     )

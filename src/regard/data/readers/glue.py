@@ -1,7 +1,7 @@
-"""The folders of the GLUE benchmark as they are published (Wang 2019): which files, columns, labels and scores.
+"""Read the folders of the GLUE benchmark as published (Wang 2019): files, columns, labels and metrics of each task.
 
-All are lines with tabs in which quotes are characters. Labels of the test sets are not published, and neither are
-those of "diagnostic.tsv"; "diagnostic-full.tsv" has them.
+All files are tab-separated; quotes are ordinary characters. The labels of the test sets and of "diagnostic.tsv" are not
+published; "diagnostic-full.tsv" has labels.
 """
 
 import re
@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from regard.data.readers.labeled import Labeled, OnError, good_rows, labeled_of
-from regard.data.readers.pairs import BadLines
-from regard.data.readers.tables import Cells, Flaw, Row, column_names, read_rows
+from regard.data.readers.bad_rows import BadRows, OnError, RowProblem
+from regard.data.readers.labeled import LabeledText, good_rows, parse_labeled
+from regard.data.readers.tables import Cells, Row, column_names, read_rows
 from regard.errors import DataError
 
-HIGHEST = 5.0  # score of STS-B
+MAX_SCORE = 5.0  # of STS-B
 TRAINING = "training"
 ENTAILMENT = ("entailment", "neutral", "contradiction")
 
 
 @dataclass(frozen=True)
 class Unlabeled:
-    """A published part without labels; these all have a header."""
+    """A published split without labels; all have a header."""
 
     files: tuple[str, ...]
     text: str
@@ -31,11 +31,11 @@ class Unlabeled:
 
 @dataclass(frozen=True)
 class GlueTask:
-    """One of the tasks. Columns are names, or numbers from 1 without a header; without `labels` it is a score 0 to 5.
+    """One task. Columns are names, or numbers from 1 without a header; without `labels` the target is a score, 0 to 5.
 
-    Where a task is published in several layouts, `training` and each of `validation` have one file name a layout, in
-    one order: files of two layouts are never mixed, since MRPC's dev.tsv is cut out of msr_paraphrase_train.txt.
-    The second of two labels is the positive one, whose F1 counts.
+    If a task is published in several layouts, `training` and each of `validation` have one file name a layout, in the
+    same order. Layouts are never mixed, since MRPC's dev.tsv is a part of msr_paraphrase_train.txt. Of two labels the
+    second is the positive one, whose F1 counts.
     """
 
     name: str
@@ -48,7 +48,7 @@ class GlueTask:
     validation: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"dev": ("dev.tsv",)})
     unlabeled: Mapping[str, Unlabeled] = field(default_factory=dict)
     header: bool = True
-    undecided: str | None = None  # the label of rows on which the annotators did not agree; they are left out
+    undecided: str | None = None  # label of rows without agreement between annotators; they are left out
 
     @property
     def parts(self) -> list[str]:
@@ -149,7 +149,7 @@ GLUE: dict[str, GlueTask] = {
         metrics=("accuracy",),
         unlabeled=_test("sentence1", "sentence2"),
     ),
-    "ax": GlueTask(  # no training of its own: models of MNLI are scored
+    "ax": GlueTask(  # has no training set: models trained on MNLI are scored
         name="AX",
         text="Premise",
         second="Hypothesis",
@@ -164,22 +164,22 @@ GLUE: dict[str, GlueTask] = {
 OTHER_NAMES = {"sst": "sst2", "sts": "stsb", "multinli": "mnli", "diagnostic": "ax", "diagnostics": "ax"}
 
 
-def task_of(folder: Path, name: str | None = None) -> GlueTask:
-    """The task of a folder, by `name` (data.task=…) or else by what the folder is called ("SST-2", "sst2", "sts-b")."""
-    said = name or folder.absolute().name
-    plain = re.sub("[^a-z0-9]", "", said.casefold())
+def find_glue_task(folder: Path, name: str | None = None) -> GlueTask:
+    """The task of a folder: by `name` (data.task=…), else by the folder's name ("SST-2", "sst2", "sts-b")."""
+    given = name or folder.absolute().name
+    plain = re.sub("[^a-z0-9]", "", given.casefold())
     if task := GLUE.get(OTHER_NAMES.get(plain, plain)):
         return task
     known = ", ".join(task.name for task in GLUE.values())
-    where = f"data.task={said}" if name else f"{folder}: the name of the folder"
-    raise DataError(f"{where} is no task of GLUE, wanted {known}; data.task=… says which")
+    where = f"data.task={given}" if name else f"{folder}: the name of the folder"
+    raise DataError(f"{where} is not a GLUE task, wanted {known}; set data.task=…")
 
 
-def read_glue(folder: Path, task: GlueTask, part: str, *, on_error: OnError, report: BadLines) -> Iterator[Labeled]:
-    """The rows of a part: "training", one of `task.validation` or one of `task.unlabeled`.
+def read_glue(folder: Path, task: GlueTask, part: str, *, on_error: OnError, report: BadRows) -> Iterator[LabeledText]:
+    """Stream the rows of a part: "training", one of `task.validation` or one of `task.unlabeled`.
 
-    DataError: a folder, file or column that is missing, at once; a bad row (a label the task does not have is one),
-    unless `on_error` is "skip". Rows with the label `task.undecided` are left out, and counted in the report.
+    DataError: a folder, file or column is missing (raised at once), or a row is bad, for example has an unknown label,
+    unless `on_error` is "skip". Rows with the label `task.undecided` are left out and counted in the report.
     """
     if part not in task.parts:
         raise DataError(f"{task.name} has no part {part!r}, only {', '.join(task.parts)}")
@@ -197,7 +197,7 @@ def read_glue(folder: Path, task: GlueTask, part: str, *, on_error: OnError, rep
 
 
 def _file(folder: Path, task: GlueTask, part: str) -> Path:
-    """The file of the first layout of which there is a file in the folder."""
+    """The file of the first layout that the folder has."""
     parts = {TRAINING: task.training, **task.validation} if task.training else dict(task.validation)
     _check_folder(folder)
     for layout, name in enumerate(parts[part]):
@@ -205,7 +205,7 @@ def _file(folder: Path, task: GlueTask, part: str) -> Path:
             if not (folder / name).is_file():
                 break
             return folder / name
-    raise DataError(f"{folder}: has no {' or '.join(parts[part])}, the {part} part of {task.name} as it is published")
+    raise DataError(f"{folder}: has no {' or '.join(parts[part])}, the {part} part of {task.name} as published")
 
 
 def _unlabeled_file(folder: Path, task: GlueTask, files: tuple[str, ...]) -> Path:
@@ -218,7 +218,7 @@ def _unlabeled_file(folder: Path, task: GlueTask, files: tuple[str, ...]) -> Pat
 
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
-        raise DataError(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}, wanted a folder of GLUE")
+        raise DataError(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}, wanted a GLUE folder")
 
 
 def _rows(path: Path, wanted: list[str], header: bool) -> Iterator[Row]:
@@ -226,32 +226,32 @@ def _rows(path: Path, wanted: list[str], header: bool) -> Iterator[Row]:
     if missing := [column for column in wanted if column not in names]:
         raise DataError(
             f"{path}: has no column {', '.join(missing)}, only {', '.join(names[:16])[:200]}; "
-            "wanted the file as GLUE has it, or data.task=… for another task"
+            "wanted the published file, or data.task=… for another task"
         )
     return read_rows(path, [names.index(column) for column in wanted], header=header, form=".tsv")
 
 
-def _decided(rows: Iterator[Row], undecided: str, report: BadLines) -> Iterator[Row]:
+def _decided(rows: Iterator[Row], undecided: str, report: BadRows) -> Iterator[Row]:
     for line, cells in rows:
-        if not isinstance(cells, Flaw) and cells[-1] == undecided:
-            report.left_out[f"with the label {undecided!r}, on which nobody agreed"] += 1
+        if not isinstance(cells, RowProblem) and cells[-1] == undecided:
+            report.left_out[f"with the label {undecided!r}, without agreement between annotators"] += 1
         else:
             yield line, cells
 
 
-def _checked(cells: Cells, *, task: GlueTask, labeled: bool) -> Labeled | Flaw:
-    found = labeled_of(cells, pair=task.second is not None, label=labeled, labels_needed=labeled)
-    if isinstance(found, Flaw) or found.label is None:
+def _checked(cells: Cells, *, task: GlueTask, labeled: bool) -> LabeledText | RowProblem:
+    found = parse_labeled(cells, pair=task.second is not None, label=labeled, labels_needed=labeled)
+    if isinstance(found, RowProblem) or found.label is None:
         return found
     if task.labels is None:
-        fine, wanted = _is_score(found.label), f"a score from 0 to {HIGHEST:g}"
+        fine, wanted = _is_score(found.label), f"a score from 0 to {MAX_SCORE:g}"
     else:
         fine, wanted = found.label in task.labels, " or ".join(task.labels)
-    return found if fine else Flaw("wrong label", f"got {found.label!r}, wanted {wanted}")
+    return found if fine else RowProblem("wrong label", f"got {found.label!r}, wanted {wanted}")
 
 
 def _is_score(text: str) -> bool:
     try:
-        return 0 <= float(text) <= HIGHEST
+        return 0 <= float(text) <= MAX_SCORE
     except ValueError:
         return False

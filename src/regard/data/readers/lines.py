@@ -1,4 +1,4 @@
-"""The lines of a text file, plain or packed (.gz, .zst), as bytes and one at a time."""
+"""Read lines of bytes, streamed, from plain or compressed (.gz, .zst) files."""
 
 import gzip
 import io
@@ -11,62 +11,62 @@ import zstandard
 
 from regard.errors import DataError
 
-PACKINGS = (".gz", ".zst")
-LIMIT = 1_000_000  # bytes of a line that are kept: a file without line ends must not fill the memory
+COMPRESSIONS = (".gz", ".zst")
+MAX_LINE_BYTES = 1_000_000  # of a line that are kept: a file without newlines must not fill memory
 BOM = b"\xef\xbb\xbf"
-DAMAGES = (EOFError, OSError, zlib.error, zstandard.ZstdError)
+READ_ERRORS = (EOFError, OSError, zlib.error, zstandard.ZstdError)
 
 
-def read_lines(path: Path, limit: int = LIMIT) -> Iterator[bytes]:
-    """The lines without their ends (LF or CRLF) and without a BOM before the first.
+def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
+    """Stream the lines without newlines (LF or CRLF) and without a BOM.
 
-    A line longer than `limit` comes cut to `limit` + 1 bytes. A missing file is a DataError at once, a damaged
-    one when the reading gets there, with the number of lines that were good.
+    A line longer than `limit` is truncated to `limit` + 1 bytes. A missing file is a DataError at once; a damaged
+    one is a DataError at the damage, with the number of good lines.
     """
     check_file(path)
     return _lines(path, limit)
 
 
 def check_file(path: Path) -> None:
-    """DataError unless there is a file of this name."""
+    """DataError unless the file exists."""
     if path.is_dir():
         raise DataError(f"{path}: is a folder, wanted a file")
     if not path.exists():
         raise DataError(f"{path}: no such file")
 
 
-def ending(path: Path) -> str:
-    """The ending that says how a file is written, below its packing."""
-    return (path.with_suffix("") if path.suffix.lower() in PACKINGS else path).suffix.lower()
+def format_suffix(path: Path) -> str:
+    """The suffix of a file's format, without .gz or .zst."""
+    return (path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path).suffix.lower()
 
 
-def damaged(path: Path, read: str, error: BaseException) -> DataError:
-    """What to say of a file in which one of DAMAGES came after so much was `read`."""
+def damaged_file_error(path: Path, read: str, error: BaseException) -> DataError:
+    """The error for a file that raised one of READ_ERRORS after so much was `read`."""
     reason = " ".join(str(error).split())
-    return DataError(f"{path}: damaged or cut off after {read} ({reason}); get it again")
+    return DataError(f"{path}: damaged or truncated after {read} ({reason}); get it again")
 
 
 def _lines(path: Path, limit: int) -> Iterator[bytes]:
     count = 0
     try:
-        with open_packed(path) as file:
+        with open_compressed(path) as file:
             while line := file.readline(limit + 2):
                 if not line.endswith(b"\n"):
-                    _skip_rest(file)
+                    _skip_line(file)
                 text = line.removesuffix(b"\n").removesuffix(b"\r")[: limit + 1]
                 yield text if count else text.removeprefix(BOM)
                 count += 1
-    except DAMAGES as error:
-        raise damaged(path, f"{count:,} lines", error) from error
+    except READ_ERRORS as error:
+        raise damaged_file_error(path, f"{count:,} lines", error) from error
 
 
-def _skip_rest(file: BinaryIO) -> None:
-    while (rest := file.readline(LIMIT)) and not rest.endswith(b"\n"):
+def _skip_line(file: BinaryIO) -> None:
+    while (rest := file.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
         pass
 
 
-def open_packed(path: Path) -> BinaryIO:
-    """The bytes of a file, unpacked by its ending; one of DAMAGES while reading says that it is cut or damaged."""
+def open_compressed(path: Path) -> BinaryIO:
+    """Open a file, decompressed by its suffix. Reading raises one of READ_ERRORS if it is truncated or damaged."""
     match path.suffix.lower():
         case ".gz":
             return cast(BinaryIO, gzip.open(path))
@@ -77,7 +77,7 @@ def open_packed(path: Path) -> BinaryIO:
 
 
 class _ZstdReader(io.RawIOBase):
-    """A .zst file, unpacked. Cut off, it is an EOFError; the library's own reader would take it for whole."""
+    """A decompressed .zst file. EOFError if it is truncated; the library's own reader would accept it."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
@@ -93,14 +93,14 @@ class _ZstdReader(io.RawIOBase):
 
     def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]  # any writable buffer
         while not self._ready:
-            packed = self._frame.unused_data or self._file.read(1 << 14)
+            compressed = self._frame.unused_data or self._file.read(1 << 14)
             if self._frame.eof:  # a file may hold several frames
-                if not packed:
+                if not compressed:
                     return 0
                 self._frame = zstandard.ZstdDecompressor().decompressobj()
-            if not packed:
+            if not compressed:
                 raise EOFError("the compressed data has no end")
-            self._ready = self._frame.decompress(packed)
+            self._ready = self._frame.decompress(compressed)
         size = min(len(buffer), len(self._ready))
         buffer[:size] = self._ready[:size]
         self._ready = self._ready[size:]

@@ -1,22 +1,22 @@
-"""Columns of a Parquet file, row group by row group; pyarrow reads it."""
+"""Read columns of a Parquet file, streamed, with pyarrow."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from regard.data.readers.lines import PACKINGS, check_file
+from regard.data.readers.lines import COMPRESSIONS, check_file
 from regard.errors import DataError
 
-ROWS = 256  # read at a time
+BATCH_ROWS = 256  # read at a time
 
-Value = str | bytes | None  # bytes where it is not UTF-8, None where there is none
+Value = str | bytes | None  # bytes if it is not UTF-8, None if missing
 
 
 def read_column(path: Path, column: str) -> Iterator[Value]:
-    """The values of a column of text: None where there is none, bytes where it is not UTF-8.
+    """Stream the values of a text column: None if missing, bytes if not UTF-8.
 
-    DataError: no pyarrow, no such file (both at once); not Parquet, cut off, no such column, a column of another kind.
+    DataError: no pyarrow or no such file (at once); not Parquet, truncated, no such column, a column of another type.
     """
     return _text_values(path, column, _arrow(path))
 
@@ -24,22 +24,22 @@ def read_column(path: Path, column: str) -> Iterator[Value]:
 def column_names(path: Path) -> list[str]:
     """The names of the columns. DataError as above."""
     arrow = _arrow(path)
-    with _opened(path, arrow) as file:
+    with _open(path, arrow) as file:
         return list(file.schema_arrow.names)
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> Iterator[tuple[Value, ...]]:
-    """The rows of some columns; numbers and truth values come as they are written: 1, 3.8, true.
+    """Stream the rows of some columns; numbers and booleans as text: 1, 3.8, true.
 
-    DataError as above; a column of lists or of records is of another kind.
+    DataError as above; a column of lists or records is of another type.
     """
     return _rows(path, columns, _arrow(path))
 
 
 def _arrow(path: Path) -> Any:
     check_file(path)
-    if path.suffix.lower() in PACKINGS:
-        raise DataError(f"{path}: Parquet is packed inside already; unpack the file and give it as .parquet")
+    if path.suffix.lower() in COMPRESSIONS:
+        raise DataError(f"{path}: Parquet is already compressed; decompress the file and give it as .parquet")
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -48,7 +48,7 @@ def _arrow(path: Path) -> Any:
 
 
 @contextmanager
-def _opened(path: Path, arrow: Any) -> Iterator[Any]:
+def _open(path: Path, arrow: Any) -> Iterator[Any]:
     try:
         with arrow.parquet.ParquetFile(path) as file:
             yield file
@@ -58,19 +58,19 @@ def _opened(path: Path, arrow: Any) -> Iterator[Any]:
 
 
 def _text_values(path: Path, column: str, arrow: Any) -> Iterator[Value]:
-    with _opened(path, arrow) as file:
+    with _open(path, arrow) as file:
         _check_column(path, column, file.schema_arrow, arrow.types)
-        for batch in file.iter_batches(ROWS, columns=[column]):
+        for batch in file.iter_batches(BATCH_ROWS, columns=[column]):
             yield from _values(batch.column(0), arrow)
 
 
 def _rows(path: Path, columns: Sequence[str], arrow: Any) -> Iterator[tuple[Value, ...]]:
-    with _opened(path, arrow) as file:
+    with _open(path, arrow) as file:
         for column in columns:
             kind = file.schema_arrow.field(column).type
             if arrow.types.is_nested(kind):
                 raise DataError(f"{path}: column {column!r} holds {kind}, wanted one value a row; choose another")
-        for batch in file.iter_batches(ROWS, columns=list(columns)):
+        for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
             yield from zip(*(_values(batch.column(column), arrow) for column in columns), strict=True)
 
 
@@ -92,7 +92,7 @@ def _is_text(kind: Any, kinds: Any) -> bool:
 def _values(column: Any, arrow: Any) -> list[Value]:
     if not _is_text(column.type, arrow.types):
         column = column.cast(arrow.large_string())
-    # As bytes first: one text that is no UTF-8 must not cost the others.
+    # As bytes first: one value that is not UTF-8 must not lose the others.
     return [_text(value) for value in column.cast(arrow.large_binary()).to_pylist()]
 
 

@@ -1,7 +1,7 @@
-"""The Python documentation on this machine: the text that is there when the user gives none.
+"""The Python documentation on this machine: the default text when the user gives none.
 
-The language reference that `help()` reads (pydoc_data.topics), and the docstrings of the standard library, read from
-its files without running any of them. One document a topic, one a module.
+The language reference that `help()` shows (pydoc_data.topics), and the docstrings of the standard library, parsed from
+its source files without importing them. One document a topic, one a module.
 """
 
 import ast
@@ -10,36 +10,45 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from regard.data.chunking import Piece, pieces_of
-from regard.data.readers.pairs import BadLines
+from regard.data.chunking import TextChunk, chunk_text
+from regard.data.readers.bad_rows import BadRows
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 
-LEFT_OUT = {"test", "tests", "site-packages", "dist-packages", "idle_test", "__pycache__", "pydoc_data", "lib2to3"}
+SKIPPED_FOLDERS = {
+    "test",
+    "tests",
+    "site-packages",
+    "dist-packages",
+    "idle_test",
+    "__pycache__",
+    "pydoc_data",
+    "lib2to3",
+}
 
 
 class PythonDocs(TextCorpus):
-    """The documentation as a corpus like the user's own."""
+    """The documentation as a text corpus."""
 
     def __init__(self, config: TextDataConfig) -> None:
         super().__init__(files(), config)
 
-    def _read(self, report: BadLines) -> Iterator[Piece]:
+    def _read(self, report: BadRows) -> Iterator[TextChunk]:
         return documents()
 
 
-def documents() -> Iterator[Piece]:
-    """The documents, in an order that only the Python version decides."""
+def documents() -> Iterator[TextChunk]:
+    """The documents, in a fixed order for each Python version."""
     from pydoc_data.topics import topics
 
     for name in sorted(topics):
-        yield from pieces_of(topics[name].strip() + "\n")
+        yield from chunk_text(topics[name].strip() + "\n")
     for path in _modules():
         if text := _docstrings(path):
-            yield from pieces_of(text)
+            yield from chunk_text(text)
 
 
 def files() -> list[Path]:
-    """What the documents are made of."""
+    """The source files of the documents."""
     spec = find_spec("pydoc_data.topics")
     assert spec is not None
     assert spec.origin is not None
@@ -48,13 +57,13 @@ def files() -> list[Path]:
 
 def _modules() -> list[Path]:
     library = Path(sysconfig.get_path("stdlib"))
-    return sorted(path for path in library.rglob("*.py") if not LEFT_OUT & set(path.relative_to(library).parts))
+    return sorted(path for path in library.rglob("*.py") if not SKIPPED_FOLDERS & set(path.relative_to(library).parts))
 
 
 def _docstrings(path: Path) -> str:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, SyntaxError):  # templates that only look like modules
+    except (OSError, ValueError, SyntaxError):  # templates that are not valid modules
         return ""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     found = (ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, kinds))

@@ -1,4 +1,4 @@
-"""Regions that another program found, such as a detector of things: features and boxes in a file of the user's."""
+"""Read image regions of an object detector: features and boxes in a .npz or .safetensors file."""
 
 import json
 import zipfile
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import safetensors
 
-from regard.data.regions import UNKNOWN, WHOLE, PictureRegions, Regions, geometry
+from regard.data.regions import UNKNOWN_CLASS, WHOLE_IMAGE, ImageRegions, Regions, normalize_boxes
 from regard.errors import DataError
 
 KEYS = ("features", "boxes", "classes", "names")  # that a file may have
@@ -16,32 +16,34 @@ KEYS = ("features", "boxes", "classes", "names")  # that a file may have
 
 @dataclass(frozen=True)
 class RegionFile:
-    """What a file of the user's holds."""
+    """The content of a file of regions."""
 
     regions: Regions
-    names: list[str]  # of the pictures; their numbers, from 0, where the file has none
+    names: list[str]  # of the images; their numbers from 0 if the file has none
 
 
 def read_regions(path: Path, *, features: int | None = None) -> RegionFile:
-    """The regions of a .npz or .safetensors file.
+    """Read the regions of a .npz or .safetensors file.
 
-    `features` (N, R, F) are numbers of any detector, `boxes` (N, R, 4) shares of the picture from 0 to 1, all zeros
-    behind the last region of a picture with fewer than R. It may have `classes` (N, R), kinds from 0, and `names` (N,)
-    of the pictures (in safetensors as JSON in its metadata). A picture whose first region is not all of it gets one
-    that is, with the mean of its features (Lu 2019, 3.1). DataError, one line, if anything in it is not so.
+    `features` (N, R, F) come from any detector; `boxes` (N, R, 4) are fractions of the image from 0 to 1, all zeros
+    after the last region of an image with fewer than R. Optional: `classes` (N, R) from 0, and `names` (N,) of the
+    images (in safetensors as JSON in the metadata). An image whose first region is not the whole image gets one with
+    the mean of its features (Lu 2019, 3.1). DataError: the file is not like this.
     """
     arrays = _arrays(Path(path))
-    shown, boxes = _checked_boxes(path, arrays)
-    if features is not None and shown.shape[2] != features:
-        raise DataError(f"{path}: its regions have {shown.shape[2]} features, the model reads {features}; give others")
-    classes = _checked_classes(path, arrays, shown.shape[:2])
-    names = [str(name) for name in arrays.get("names", np.arange(len(shown)))]
-    if len(names) != len(shown):
-        raise DataError(f"{path}: {len(names)} names for {len(shown)} pictures; wanted one for each")
+    values, boxes = _checked_boxes(path, arrays)
+    if features is not None and values.shape[2] != features:
+        raise DataError(f"{path}: its regions have {values.shape[2]} features, the model reads {features}")
+    classes = _checked_classes(path, arrays, values.shape[:2])
+    names = [str(name) for name in arrays.get("names", np.arange(len(values)))]
+    if len(names) != len(values):
+        raise DataError(f"{path}: {len(names)} names for {len(values)} images; wanted one for each")
     real = np.asarray(boxes.any(-1))
-    rows = range(len(shown))
+    rows = range(len(values))
     found = [
-        _with_whole(shown[row][real[row]], boxes[row][real[row]], None if classes is None else classes[row][real[row]])
+        _with_whole_image(
+            values[row][real[row]], boxes[row][real[row]], None if classes is None else classes[row][real[row]]
+        )
         for row in rows
     ]
     return RegionFile(Regions(found), names)
@@ -72,28 +74,28 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
 
 def _checked_boxes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Features (N, R, F) and boxes (N, R, 5)."""
-    shown, boxes = arrays["features"], arrays["boxes"]
-    if shown.ndim != 3 or not shown.size or not _numbers(shown):
-        raise DataError(f"{path}: features are {shown.dtype} {shown.shape}, wanted numbers (N, R, F), some of each")
-    if boxes.shape != (*shown.shape[:2], 4) or not _numbers(boxes):
-        raise DataError(f"{path}: boxes are {boxes.dtype} {boxes.shape}, wanted numbers {(*shown.shape[:2], 4)}")
-    if not (np.isfinite(shown).all() and np.isfinite(boxes).all()):
-        raise DataError(f"{path}: has numbers that are not finite; mend the features and boxes")
+    values, boxes = arrays["features"], arrays["boxes"]
+    if values.ndim != 3 or not values.size or not _is_numeric(values):
+        raise DataError(f"{path}: features are {values.dtype} {values.shape}, wanted numbers (N, R, F), not empty")
+    if boxes.shape != (*values.shape[:2], 4) or not _is_numeric(boxes):
+        raise DataError(f"{path}: boxes are {boxes.dtype} {boxes.shape}, wanted numbers {(*values.shape[:2], 4)}")
+    if not (np.isfinite(values).all() and np.isfinite(boxes).all()):
+        raise DataError(f"{path}: has numbers that are not finite; fix the features and boxes")
     left, top, right, bottom = np.moveaxis(boxes, -1, 0)
     real: np.ndarray = np.any(boxes, axis=-1)
     bad = real & ~((left >= 0) & (top >= 0) & (right <= 1) & (bottom <= 1) & (left < right) & (top < bottom))
     if bad.any():
-        row, place = map(int, np.argwhere(bad)[0])
+        row, index = map(int, np.argwhere(bad)[0])
         raise DataError(
-            f"{path}: box {place} of picture {row} is {boxes[row, place].tolist()}, wanted left < right and top < "
-            "bottom as shares of the picture from 0 to 1"
+            f"{path}: box {index} of image {row} is {boxes[row, index].tolist()}, wanted left < right and top < "
+            "bottom as fractions of the image from 0 to 1"
         )
     gaps = real[:, 1:] & ~real[:, :-1]
     if gaps.any() or not real.any(1).all():
         row = int(np.argmax(gaps.any(1) | ~real.any(1)))
-        raise DataError(f"{path}: picture {row} has an empty box before a real one, or no box; wanted real ones first")
-    five = geometry(boxes).reshape(*boxes.shape[:2], 5)
-    return shown.astype(np.float32), np.where(real[:, :, None], five, np.float32(0))
+        raise DataError(f"{path}: image {row} has an empty box before a real one, or no box; wanted real ones first")
+    five = normalize_boxes(boxes).reshape(*boxes.shape[:2], 5)
+    return values.astype(np.float32), np.where(real[:, :, None], five, np.float32(0))
 
 
 def _checked_classes(path: Path, arrays: dict[str, np.ndarray], shape: tuple[int, ...]) -> np.ndarray | None:
@@ -105,15 +107,15 @@ def _checked_classes(path: Path, arrays: dict[str, np.ndarray], shape: tuple[int
     return classes.astype(np.int64)
 
 
-def _numbers(array: np.ndarray) -> bool:
+def _is_numeric(array: np.ndarray) -> bool:
     return np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)
 
 
-def _with_whole(features: np.ndarray, boxes: np.ndarray, classes: np.ndarray | None) -> PictureRegions:
-    if tuple(boxes[0, :4]) == WHOLE:
-        return PictureRegions(features, boxes, classes)
-    return PictureRegions(
+def _with_whole_image(features: np.ndarray, boxes: np.ndarray, classes: np.ndarray | None) -> ImageRegions:
+    if tuple(boxes[0, :4]) == WHOLE_IMAGE:
+        return ImageRegions(features, boxes, classes)
+    return ImageRegions(
         np.concatenate([features.mean(0, keepdims=True), features]),
-        np.concatenate([geometry([WHOLE]), boxes]),
-        None if classes is None else np.concatenate([[UNKNOWN], classes]),
+        np.concatenate([normalize_boxes([WHOLE_IMAGE]), boxes]),
+        None if classes is None else np.concatenate([[UNKNOWN_CLASS], classes]),
     )

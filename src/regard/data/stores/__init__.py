@@ -1,1 +1,1 @@
-"""Stores: data tokenized or decoded once, kept on disk and memory-mapped."""
+"""Datasets on disk: tokenized or preprocessed once, cached, memory-mapped."""

@@ -1,6 +1,6 @@
-"""Tokenized documents on disk, sentence by sentence: flat arrays mapped into memory.
+"""A dataset of tokenized documents on disk, sentence by sentence, memory-mapped.
 
-A folder holds pieces.ids (all sentences one after another), sentences.offsets (sentence i is
+A folder holds pieces.ids (the tokens of all sentences, concatenated), sentences.offsets (sentence i is
 ids[offsets[i] : offsets[i + 1]]), documents.offsets (document d has the sentences from offsets[d] to before
 offsets[d + 1]), and index.json with the counts and a digest of each file.
 """
@@ -13,63 +13,63 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.chunking import Piece
-from regard.data.sentences import sentences_of
-from regard.data.stores.storage import DigestedFile, mapped, new_folder, read_index, write_index
+from regard.data.chunking import TextChunk
+from regard.data.sentences import split_sentences
+from regard.data.stores.memory_map import OFFSET, id_dtype, memory_map, read_index, write_index
+from regard.files import DigestedFile, create_folder
 
 WHAT = "tokenized documents"
 IDS, SENTENCES, DOCUMENTS = "pieces.ids", "sentences.offsets", "documents.offsets"
-OFFSET = np.dtype("<i8")
 BLOCK = 4096  # sentences tokenized together
 
 
 class TokenizedDocuments:
-    """The pieces of many documents as one row, and where each sentence and each document begins."""
+    """The tokens of many documents as one sequence, and where each sentence and each document starts."""
 
     def __init__(self, ids: np.ndarray, sentences: np.ndarray, documents: np.ndarray) -> None:
         self.ids = ids
-        self.sentences = sentences  # in pieces: one more than there are sentences
-        self.documents = documents  # in sentences: one more than there are documents
+        self.sentences = sentences  # offsets in tokens: one more than there are sentences
+        self.documents = documents  # offsets in sentences: one more than there are documents
 
     def __len__(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
         return len(self.documents) - 1
 
     @classmethod
     def build(
         cls,
-        pieces: Iterable[Piece],
+        chunks: Iterable[TextChunk],
         encode_batch: Callable[[list[str]], list[list[int]]],
         folder: Path,
         *,
-        size: int,
+        vocab_size: int,
     ) -> "TokenizedDocuments":
-        """Split and tokenize the documents, some sentences at a time, into a new folder; whole or not at all.
+        """Split the documents into sentences and tokenize them into a new folder, created atomically.
 
-        `size` is that of the vocabulary: up to 65,536 an id takes two bytes, else four. What has no pieces is left out.
+        Sentences and documents without tokens are left out.
         """
-        dtype = np.dtype("<u2" if size <= 1 << 16 else "<u4")
-        with new_folder(Path(folder)) as unfinished:
+        dtype = id_dtype(vocab_size)
+        with create_folder(Path(folder)) as unfinished:
             with ExitStack() as stack:
                 writer = _Writer(unfinished, dtype, encode_batch, stack)
-                for piece in pieces:
-                    writer.add(piece)
-                facts = writer.finish()
-            write_index(unfinished, WHAT, {"dtype": dtype.str, "files": facts})
-            # Opened before it gets its name: after that another process may replace the folder.
+                for chunk in chunks:
+                    writer.add(chunk)
+                files = writer.finish()
+            write_index(unfinished, WHAT, {"dtype": dtype.str, "files": files})
+            # Open it before the rename: afterwards another process may replace the folder.
             return cls.open(unfinished)
 
     @classmethod
     def open(cls, folder: Path) -> "TokenizedDocuments":
-        """Open a folder that `build` made. DataError: a file that is missing or not as it was written."""
+        """Open a folder that `build` wrote. DataError: a file is missing, changed or damaged."""
         folder = Path(folder)
         index = read_index(folder, WHAT, lambda _: {IDS, SENTENCES, DOCUMENTS})
-        ids = mapped(folder / IDS, np.dtype(index["dtype"]))
-        return cls(ids, mapped(folder / SENTENCES, OFFSET), mapped(folder / DOCUMENTS, OFFSET))
+        ids = memory_map(folder / IDS, np.dtype(index["dtype"]))
+        return cls(ids, memory_map(folder / SENTENCES, OFFSET), memory_map(folder / DOCUMENTS, OFFSET))
 
     @classmethod
     def of(cls, documents: Sequence[Sequence[Sequence[int]]]) -> "TokenizedDocuments":
-        """The same in memory, from ids."""
+        """The same in memory, from token ids."""
         sentences = [sentence for document in documents for sentence in document]
         return cls(
             np.array([number for sentence in sentences for number in sentence], np.int64),
@@ -79,7 +79,7 @@ class TokenizedDocuments:
 
 
 class _Writer:
-    """The files of a folder, written as the pieces come."""
+    """Writes the files of a folder, block by block."""
 
     def __init__(
         self, folder: Path, dtype: np.dtype, encode_batch: Callable[[list[str]], list[list[int]]], stack: ExitStack
@@ -89,35 +89,37 @@ class _Writer:
             name: stack.enter_context(closing(DigestedFile(folder / name))) for name in (IDS, SENTENCES, DOCUMENTS)
         }
         for name in (SENTENCES, DOCUMENTS):
-            self._files[name].write(np.zeros(1, OFFSET))
-        self._waiting: list[str] = []
-        self._closing: list[int] = []  # how many of the waiting sentences stand before the end of a document
-        self._pieces = self._sentences = self._closed = 0
+            self._files[name].write(np.zeros(1, OFFSET).tobytes())
+        self._pending: list[str] = []
+        self._document_ends: list[
+            int
+        ] = []  # of each document that ends here, the number of pending sentences before its end
+        self._tokens = self._sentences = self._last_end = 0
 
-    def add(self, piece: Piece) -> None:
-        self._waiting += sentences_of(piece.text)
-        if piece.last:
-            self._closing.append(len(self._waiting))
-        if len(self._waiting) >= BLOCK:
+    def add(self, chunk: TextChunk) -> None:
+        self._pending += split_sentences(chunk.text)
+        if chunk.is_last:
+            self._document_ends.append(len(self._pending))
+        if len(self._pending) >= BLOCK:
             self._flush()
 
     def _flush(self) -> None:
-        found = self._encode_batch(self._waiting)
+        found = self._encode_batch(self._pending)
         lengths = np.array([len(ids) for ids in found], OFFSET)
         real = lengths > 0
-        ends = self._pieces + np.cumsum(lengths[real], dtype=OFFSET)
-        self._files[IDS].write(np.fromiter(chain.from_iterable(found), self._dtype, int(lengths.sum())))
-        self._files[SENTENCES].write(ends)
+        ends = self._tokens + np.cumsum(lengths[real], dtype=OFFSET)
+        self._files[IDS].write(np.fromiter(chain.from_iterable(found), self._dtype, int(lengths.sum())).tobytes())
+        self._files[SENTENCES].write(ends.tobytes())
         kept = np.concatenate(([0], np.cumsum(real)))
-        documents = self._sentences + kept[self._closing]
-        documents = documents[np.diff(documents, prepend=self._closed) > 0]  # the others are empty
-        self._files[DOCUMENTS].write(documents.astype(OFFSET))
-        self._pieces, self._sentences = self._pieces + int(lengths.sum()), self._sentences + int(kept[-1])
-        self._closed = int(documents[-1]) if len(documents) else self._closed
-        self._waiting, self._closing = [], []
+        documents = self._sentences + kept[self._document_ends]
+        documents = documents[np.diff(documents, prepend=self._last_end) > 0]  # without empty documents
+        self._files[DOCUMENTS].write(documents.astype(OFFSET).tobytes())
+        self._tokens, self._sentences = self._tokens + int(lengths.sum()), self._sentences + int(kept[-1])
+        self._last_end = int(documents[-1]) if len(documents) else self._last_end
+        self._pending, self._document_ends = [], []
 
     def finish(self) -> dict[str, Any]:
-        """Bring all to the disk; what the index says of it."""
-        self._closing.append(len(self._waiting))  # the pieces may have stopped in the middle of a document
+        """Flush all to disk. Returns size and digest of each file."""
+        self._document_ends.append(len(self._pending))  # the chunks may have ended inside a document
         self._flush()
         return {name: file.finish() for name, file in self._files.items()}

@@ -1,8 +1,8 @@
-"""Pictures on disk as a model wants them: one array of pixels mapped into memory, however many there are.
+"""A dataset of preprocessed images on disk: one memory-mapped array of pixels.
 
-A folder holds pixels.u1, the pixels (N, side, side, 3) of all pictures that could be read, and index.json with the
-side, the number of pictures, which of them were bad and why, and a digest of the file. How a picture becomes pixels
-is handed in: this file knows paths and arrays only.
+A folder holds pixels.u1, the pixels (N, side, side, 3) of all images that could be read, and index.json with the
+side, the number of images, which of them were bad and why, and a digest of the file. How an image becomes pixels
+is passed in: this file knows paths and arrays only.
 """
 
 import os
@@ -15,32 +15,34 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.readers.captions import BadPicture
-from regard.data.readers.pairs import BadLines
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.captions import BadImage
 from regard.data.stores.cache import cached, content_key
-from regard.data.stores.storage import DigestedFile, digest, mapped, new_folder, read_index, write_index
+from regard.data.stores.memory_map import memory_map, read_index, write_index
 from regard.errors import DataError
+from regard.files import DigestedFile, create_folder, digest
 
-WHAT = "prepared pictures"
+WHAT = "preprocessed images"
 PIXELS = "pixels.u1"
 BYTE = np.dtype("|u1")
-THREADS = min(4, os.cpu_count() or 1)  # few: each may hold the largest picture there is
-BLOCK = 64  # pictures between two reports of progress, and no more of their bytes in memory than
-BLOCK_BYTES = 64 << 20
+THREADS = min(4, os.cpu_count() or 1)  # few: each may hold the largest image we accept
+BLOCK = 64  # images between two progress reports, at most
+BLOCK_BYTES = 64 << 20  # of their pixels in memory, at most
 
-Prepare = Callable[[Path], np.ndarray]  # a picture as (side, side, 3) of uint8; DataError if it is none
-Progress = Callable[[int, int], None]  # so many of so many are done
+Preprocess = Callable[[Path], np.ndarray]  # an image as (side, side, 3) of uint8; DataError if it cannot be read
+Progress = Callable[[int, int], None]  # (done, total)
 
 
-class PreparedPictures:
-    """Random access to pixels: `pictures[rows]` is (B, side, side, 3) of uint8, copied from the file.
+class ImageStore:
+    """Random access to pixels: `images[rows]` is (B, side, side, 3) of uint8, copied from the memory map.
 
-    `places[row]` is the place that the row's picture had among the paths; `bad` has the reason for each place left out.
+    `path_indices[row]` is the index of the row's image among the paths; `bad` maps the index of each image left out to
+    the reason.
     """
 
-    def __init__(self, pixels: np.ndarray, places: np.ndarray, bad: dict[int, str]) -> None:
+    def __init__(self, pixels: np.ndarray, path_indices: np.ndarray, bad: dict[int, str]) -> None:
         self._pixels = pixels
-        self.places = places
+        self.path_indices = path_indices
         self.bad = bad
         self.side = pixels.shape[1]
 
@@ -52,83 +54,83 @@ class PreparedPictures:
 
     @classmethod
     def build(
-        cls, paths: Sequence[Path], prepare: Prepare, folder: Path, *, side: int, progress: Progress | None = None
-    ) -> "PreparedPictures":
-        """Prepare all pictures, several at the same time, into a new folder; it appears whole or not at all."""
+        cls, paths: Sequence[Path], preprocess: Preprocess, folder: Path, *, side: int, progress: Progress | None = None
+    ) -> "ImageStore":
+        """Preprocess all images, several at a time, into a new folder, created atomically."""
         bad: list[tuple[int, str]] = []
-        with new_folder(Path(folder)) as unfinished:
-            _check_room(unfinished, len(paths) * side * side * 3)
+        with create_folder(Path(folder)) as unfinished:
+            _check_disk_space(unfinished, len(paths) * side * side * 3)
             with closing(DigestedFile(unfinished / PIXELS)) as file:
-                for place, pixels in enumerate(_prepared(paths, prepare, side, progress)):
+                for index, pixels in enumerate(_preprocessed(paths, preprocess, side, progress)):
                     if isinstance(pixels, str):
-                        bad.append((place, pixels))
+                        bad.append((index, pixels))
                     else:
                         assert (pixels.shape, pixels.dtype) == ((side, side, 3), BYTE), (pixels.shape, pixels.dtype)
-                        file.write(pixels)
+                        file.write(pixels.tobytes())
                 files = {PIXELS: file.finish()}
             facts = {"side": side, "pictures": len(paths), "bad": bad, "dtype": BYTE.str, "files": files}
             write_index(unfinished, WHAT, facts)
-            # Opened before it gets its name: after that another process may replace the folder.
+            # Open it before the rename: afterwards another process may replace the folder.
             return cls.open(unfinished)
 
     @classmethod
-    def open(cls, folder: Path) -> "PreparedPictures":
-        """Open a folder that `build` made. DataError: a file that is missing or not as it was written."""
+    def open(cls, folder: Path) -> "ImageStore":
+        """Open a folder that `build` wrote. DataError: a file is missing, changed or damaged."""
         folder = Path(folder)
         index = read_index(folder, WHAT, _names)
         bad: dict[int, str] = dict(index["bad"])
-        places = np.array([place for place in range(index["pictures"]) if place not in bad], np.int64)
-        pixels = mapped(folder / PIXELS, BYTE).reshape(len(places), index["side"], index["side"], 3)
-        return cls(pixels, places, bad)
+        good = np.array([number for number in range(index["pictures"]) if number not in bad], np.int64)
+        pixels = memory_map(folder / PIXELS, BYTE).reshape(len(good), index["side"], index["side"], 3)
+        return cls(pixels, good, bad)
 
 
-def prepared_pictures(
+def prepare_images(
     paths: Sequence[Path],
-    prepare: Prepare,
+    preprocess: Preprocess,
     *,
     side: int,
     settings: Mapping[str, Any],
-    report: BadLines,
+    report: BadRows,
     progress: Progress | None = None,
-) -> PreparedPictures:
-    """The pictures as pixels, from the cache if they were prepared before.
+) -> ImageStore:
+    """The images as pixels, from the cache if they were preprocessed before.
 
-    The cache goes by the contents of the files, the side and `settings` (JSON values), which must tell all that
-    `prepare` depends on. A picture for which `prepare` raises DataError is left out, and named in `report` each time;
-    if none is left, that is a DataError.
+    The cache key is the content of the files, the side and `settings` (JSON values), which must hold all that
+    `preprocess` depends on. An image for which `preprocess` raises DataError is left out and named in `report`.
+    DataError: no image could be read.
     """
     with ThreadPoolExecutor(THREADS) as threads:
         contents = b"".join(threads.map(_digest, paths))
     key = content_key([], contents, {"what": WHAT, "side": side, **settings})
     found = cached(
         key,
-        lambda folder: PreparedPictures.build(paths, prepare, folder, side=side, progress=progress),
-        PreparedPictures.open,
+        lambda folder: ImageStore.build(paths, preprocess, folder, side=side, progress=progress),
+        ImageStore.open,
     )
-    for place, reason in found.bad.items():
-        report.add(BadPicture(paths[place], 0, "bad picture", reason))
+    for index, reason in found.bad.items():
+        report.add(BadImage(paths[index], 0, "bad image", reason))
     if not len(found):
         first = f"; the first: {paths[0]}: {found.bad[0]}" if paths else ""
-        raise DataError(f"none of {len(paths):,} pictures can be read{first}")
+        raise DataError(f"none of {len(paths):,} images can be read{first}")
     return found
 
 
-def _prepared(
-    paths: Sequence[Path], prepare: Prepare, side: int, progress: Progress | None
+def _preprocessed(
+    paths: Sequence[Path], preprocess: Preprocess, side: int, progress: Progress | None
 ) -> Iterator[np.ndarray | str]:
-    """The pixels of each picture in turn, or the reason why it has none."""
+    """The pixels of each image in turn, or the reason why it cannot be read."""
     block = max(THREADS, min(BLOCK, BLOCK_BYTES // (side * side * 3)))
     with ThreadPoolExecutor(THREADS) as threads:
         for start in range(0, len(paths), block):
             several = paths[start : start + block]
-            yield from threads.map(lambda path: _pixels_or_reason(path, prepare), several)
+            yield from threads.map(lambda path: _pixels_or_reason(path, preprocess), several)
             if progress is not None:
                 progress(start + len(several), len(paths))
 
 
-def _pixels_or_reason(path: Path, prepare: Prepare) -> np.ndarray | str:
+def _pixels_or_reason(path: Path, preprocess: Preprocess) -> np.ndarray | str:
     try:
-        return prepare(path)
+        return preprocess(path)
     except DataError as error:
         return str(error).removeprefix(f"{path}: ")
 
@@ -137,22 +139,22 @@ def _digest(path: Path) -> bytes:
     try:
         return digest(path).digest()
     except (OSError, ValueError):
-        return b"cannot be read"  # `prepare` says why
+        return b"cannot be read"  # `preprocess` says why
 
 
-def _check_room(folder: Path, wanted: int) -> None:
+def _check_disk_space(folder: Path, wanted: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < wanted:
         raise DataError(
-            f"{folder.parent}: {free / 1e9:.1f} GB are free, the prepared pictures take {wanted / 1e9:.1f}; "
-            "set REGARD_CACHE to a folder with more room, or make the side smaller"
+            f"{folder.parent}: {free / 1e9:.1f} GB are free, the preprocessed images take {wanted / 1e9:.1f}; "
+            "set REGARD_CACHE to a folder on a larger disk, or use smaller images"
         )
 
 
 def _names(index: dict[str, Any]) -> set[str]:
-    """The files that the index must list; ValueError if its numbers do not belong together."""
-    places = {int(place) for place, _ in index["bad"]}
-    good = len(set(range(index["pictures"])) - places)
+    """The files that the index must list; ValueError if its counts contradict each other."""
+    bad = {int(number) for number, _ in index["bad"]}
+    good = len(set(range(index["pictures"])) - bad)
     if good * index["side"] ** 2 * 3 != index["files"][PIXELS]["bytes"]:
-        raise ValueError("the number of pictures and the number of bytes differ")
+        raise ValueError("the number of images and the number of bytes differ")
     return {PIXELS}

@@ -1,7 +1,7 @@
-"""Tokenized pairs on disk: flat arrays mapped into memory, so a corpus may be larger than the memory.
+"""A dataset of tokenized sentence pairs on disk, memory-mapped, so that a corpus may be larger than memory.
 
-A folder holds source.ids and target.ids (all sentences one after another), source.offsets and target.offsets
-(sentence i is ids[offsets[i] : offsets[i + 1]]), and index.json with the counts and a digest of each file.
+A folder holds source.ids and target.ids (all sentences concatenated), source.offsets and target.offsets (sentence i is
+ids[offsets[i] : offsets[i + 1]]), and index.json with the counts and a digest of each file.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.stores.storage import DigestedFile, mapped, new_folder, read_index, write_index
+from regard.data.stores.memory_map import OFFSET, id_dtype, memory_map, read_index, write_index
+from regard.files import DigestedFile, create_folder
 
 WHAT = "tokenized pairs"
 SIDES = ("source", "target")
-OFFSET = np.dtype("<i8")
 NAMES = {f"{side}.{kind}" for side in SIDES for kind in ("ids", "offsets")}
 
 
 class TokenizedPairs:
-    """Random access to tokenized pairs: `pairs[i]` is (source ids, target ids), views of the files."""
+    """A dataset of pairs: `pairs[i]` is (source ids, target ids), views of the memory-mapped files."""
 
     def __init__(self, ids: Sequence[np.ndarray], offsets: Sequence[np.ndarray]) -> None:
         self._ids = ids
@@ -44,15 +44,12 @@ class TokenizedPairs:
         encode_batch: Callable[[list[str]], list[list[int]]],
         folder: Path,
         *,
-        size: int,
+        vocab_size: int,
         block: int = 4096,
     ) -> "TokenizedPairs":
-        """Tokenize the pairs, `block` at a time, into a new folder; it appears whole or not at all.
-
-        `size` is that of the vocabulary: up to 65,536 an id takes two bytes, else four.
-        """
-        dtype = np.dtype("<u2" if size <= 1 << 16 else "<u4")
-        with new_folder(Path(folder)) as unfinished:
+        """Tokenize the pairs, `block` at a time, into a new folder, created atomically."""
+        dtype = id_dtype(vocab_size)
+        with create_folder(Path(folder)) as unfinished:
             with ExitStack() as stack:
                 sides = [_Side(unfinished, name, dtype, stack) for name in SIDES]
                 stream = iter(pairs)
@@ -61,34 +58,34 @@ class TokenizedPairs:
                         side.add(encode_batch(list(texts)))
                 files = sides[0].finish() | sides[1].finish()
             write_index(unfinished, WHAT, {"pairs": sides[0].count, "dtype": dtype.str, "files": files})
-            # Opened before it gets its name: after that another process may replace the folder.
+            # Open it before the rename: afterwards another process may replace the folder.
             return cls.open(unfinished)
 
     @classmethod
     def open(cls, folder: Path) -> "TokenizedPairs":
-        """Open a folder that `build` made. DataError: a file that is missing or not as it was written."""
+        """Open a folder that `build` wrote. DataError: a file is missing, changed or damaged."""
         folder = Path(folder)
         index = read_index(folder, WHAT, lambda _: NAMES)
-        ids = [mapped(folder / f"{side}.ids", np.dtype(index["dtype"])) for side in SIDES]
-        return cls(ids, [mapped(folder / f"{side}.offsets", OFFSET) for side in SIDES])
+        ids = [memory_map(folder / f"{side}.ids", np.dtype(index["dtype"])) for side in SIDES]
+        return cls(ids, [memory_map(folder / f"{side}.offsets", OFFSET) for side in SIDES])
 
 
 class _Side:
-    """The two files of one side, written as the sentences come."""
+    """Writes the two files of one side, block by block."""
 
     def __init__(self, folder: Path, name: str, dtype: np.dtype, stack: ExitStack) -> None:
         self._name, self._dtype = name, dtype
         self._ids = stack.enter_context(closing(DigestedFile(folder / f"{name}.ids")))
         self._offsets = stack.enter_context(closing(DigestedFile(folder / f"{name}.offsets")))
-        self._offsets.write(np.zeros(1, OFFSET))
+        self._offsets.write(np.zeros(1, OFFSET).tobytes())
         self._end = 0
         self.count = 0
 
     def add(self, sentences: list[list[int]]) -> None:
         ends = self._end + np.cumsum([len(ids) for ids in sentences], dtype=OFFSET)
         flat = np.fromiter(chain.from_iterable(sentences), self._dtype, int(ends[-1]) - self._end)
-        self._ids.write(flat)
-        self._offsets.write(ends)
+        self._ids.write(flat.tobytes())
+        self._offsets.write(ends.tobytes())
         self._end = int(ends[-1])
         self.count += len(sentences)
 

@@ -10,9 +10,9 @@ from pydantic import Field
 from torch import Tensor
 
 from regard.config import Config
-from regard.data.readers.captions import BadPicture, Captioned, folder_and_file, read_captions, split_validation
-from regard.data.readers.pairs import BadLines
-from regard.data.stores.images import prepared_pictures
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.captions import BadImage, CaptionedImage, folder_and_file, read_captions, split_validation
+from regard.data.stores.images import prepare_images
 from regard.errors import DataError
 from regard.huggingface.hub import find
 from regard.huggingface.vit import read_sight, read_weights
@@ -100,7 +100,7 @@ class ImageCorpus:
 
     def __init__(self, paths: Sequence[Path], settings: CaptionDataConfig) -> None:
         self.settings = settings
-        self.bad = BadLines()
+        self.bad = BadRows()
         self.training, self.validation = captioned_split(paths, settings, self.bad)
 
     def captions(self) -> Iterator[str]:
@@ -118,10 +118,10 @@ class ImageCorpus:
         ]
         return CaptionedImages(training, validation, collator, config.cells), notes
 
-    def _part(self, part: Sequence[Captioned], tokenizer: BPETokenizer, side: int) -> CaptionedPart:
+    def _part(self, part: Sequence[CaptionedImage], tokenizer: BPETokenizer, side: int) -> CaptionedPart:
         before = self.bad.count
-        images = prepared_pictures(
-            [one.picture for one in part],
+        images = prepare_images(
+            [one.image for one in part],
             lambda path: pixels_of(path, side),
             side=side,
             settings={"crop": "center"},
@@ -129,29 +129,27 @@ class ImageCorpus:
         )
         if self.settings.on_error == "stop" and self.bad.count > before:
             index, reason = next(iter(images.bad.items()))
-            raise DataError(f"{part[index].picture}: {reason}; mend it, or data.on_error=skip to leave such ones out")
-        kept = [part[index].captions for index in images.places.tolist()]
+            raise DataError(f"{part[index].image}: {reason}; fix it, or set data.on_error=skip to skip such images")
+        kept = [part[index].captions for index in images.path_indices.tolist()]
         ids = iter(tokenizer.encode_batch([text for several in kept for text in several]))
         return CaptionedPart(images, kept, [[next(ids) for _ in several] for several in kept])
 
 
 def captioned_split(
-    paths: Sequence[Path], settings: CaptionDataConfig, report: BadLines
-) -> tuple[list[Captioned], list[Captioned]]:
+    paths: Sequence[Path], settings: CaptionDataConfig, report: BadRows
+) -> tuple[list[CaptionedImage], list[CaptionedImage]]:
     """The images to train on and the held-out ones; captions that are too long are counted in `report`."""
     folder, file = folder_and_file(paths)
     found = read_captions(folder, file, on_error=settings.on_error, report=report)
     return split_validation(_short_enough(found, settings.max_length, report), settings.validation)
 
 
-def _short_enough(found: Sequence[Captioned], max_length: int, report: BadLines) -> list[Captioned]:
+def _short_enough(found: Sequence[CaptionedImage], max_length: int, report: BadRows) -> list[CaptionedImage]:
     kept = []
     for one in found:
         short = tuple(text for text in one.captions if len(text.split()) <= max_length)
         for _ in range(len(one.captions) - len(short)):
-            report.add(
-                BadPicture(one.picture, 0, "long caption", f"more than {max_length} words; raise data.max_length")
-            )
+            report.add(BadImage(one.image, 0, "long caption", f"more than {max_length} words; raise data.max_length"))
         if short:
             kept.append(replace(one, captions=short))
     if not kept:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.batches import Position, bucketed, collate_padded, endless, num_samples
-from regard.data.stores.images import PreparedPictures
+from regard.data.batches import DataPosition, bucket_by_length, collate_padded, iterate_epochs, random_uint64
+from regard.data.stores.images import ImageStore
 from regard.synthetic.scenes.captions import captions
 from regard.synthetic.scenes.scene import Scenes
 
@@ -62,7 +62,7 @@ class CaptionedPart:
     """Prepared images, and the captions of each: one side of the split."""
 
     def __init__(
-        self, images: PreparedPictures, texts: Sequence[Sequence[str]], ids: Sequence[Sequence[Sequence[int]]]
+        self, images: ImageStore, texts: Sequence[Sequence[str]], ids: Sequence[Sequence[Sequence[int]]]
     ) -> None:
         """`texts[row]` and `ids[row]` are the captions of the image in that row."""
         assert len(images) == len(texts) == len(ids), (len(images), len(texts), len(ids))
@@ -92,13 +92,13 @@ class CaptionedImages:
         self.training, self.validation, self.collator, self.cells = training, validation, collator, cells
 
     def training_batches(
-        self, *, max_tokens: int, seed: int, start: Position
-    ) -> Iterator[tuple[Position, CaptionBatch]]:
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, CaptionBatch]]:
         """Every caption once an epoch, with its image; the order is a pure function of (seed, epoch, index)."""
-        for position, indices in endless(lambda epoch: self._plan(max_tokens, seed, epoch), start):
+        for position, indices in iterate_epochs(lambda epoch: self._plan(max_tokens, seed, epoch), start):
             yield position, self._batch(self.training, indices)
 
-    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int:
+    def batches_per_epoch(self, *, max_tokens: int, seed: int) -> int:
         return len(self._plan(max_tokens, seed, 0))
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[CaptionBatch]:
@@ -111,7 +111,9 @@ class CaptionedImages:
         return self._bucketed(self.training.lengths, max_tokens, seed, epoch)
 
     def _bucketed(self, lengths: np.ndarray, max_tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
-        return bucketed(np.full_like(lengths, self.cells), lengths, max_tokens=max_tokens, seed=seed, epoch=epoch)
+        return bucket_by_length(
+            np.full_like(lengths, self.cells), lengths, max_tokens=max_tokens, seed=seed, epoch=epoch
+        )
 
     def _batch(self, part: CaptionedPart, indices: np.ndarray) -> CaptionBatch:
         rows = part.row_of[indices]
@@ -133,17 +135,17 @@ class CaptionedScenes:
         self.collator = CaptionCollator(tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
 
     def training_batches(
-        self, *, max_tokens: int, seed: int, start: Position
-    ) -> Iterator[tuple[Position, CaptionBatch]]:
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, CaptionBatch]]:
         """New scenes for each step; they, and the caption of each, are a pure function of (seed, step)."""
         scenes, rows, step = Scenes(seed, "training", self.side), self._rows(max_tokens), start.index
         while True:
-            chosen = num_samples(rows, seed, step, 0) % np.uint64(self.captions_per_scene)
+            chosen = random_uint64(rows, seed, step, 0) % np.uint64(self.captions_per_scene)
             batch = self._batch(scenes, range(step * rows, (step + 1) * rows), chosen.tolist())
             step += 1
-            yield Position(start.epoch, step), batch
+            yield DataPosition(start.epoch, step), batch
 
-    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> None:
+    def batches_per_epoch(self, *, max_tokens: int, seed: int) -> None:
         """None: scenes are drawn endlessly."""
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[CaptionBatch]:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.data.readers.captions import BadPicture, Captioned, folder_and_file, read_captions
-from regard.data.readers.pairs import BadLines
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.captions import BadImage, CaptionedImage, folder_and_file, read_captions
 from regard.errors import DataError, PictureError
 from regard.generation import Strategy
 from regard.inspection.alignment import looks_of
@@ -46,7 +46,7 @@ class Tested:
     """Pictures to be scored, read once, and what was wrong with their files."""
 
     items: Iterator[Item]
-    bad: BadLines = field(default_factory=BadLines)
+    bad: BadRows = field(default_factory=BadRows)
 
 
 def score_pictures(
@@ -60,7 +60,7 @@ def score_pictures(
 
 def test_pictures(captioner: Captioner, folder: Path, paths: Sequence[Path]) -> Tested:
     """The user's, all of them; else what the run of this folder held out."""
-    bad = BadLines()
+    bad = BadRows()
     if paths:
         return Tested(_read(captioner, read_captions(*folder_and_file(paths), on_error="skip", report=bad), bad), bad)
     run = held_out_of(folder, "the folder of the pictures and the captions' file")
@@ -71,12 +71,12 @@ def test_pictures(captioner: Captioner, folder: Path, paths: Sequence[Path]) -> 
     return Tested(_drawn(captioner.model.config.side, settings.validation), bad)
 
 
-def _read(captioner: Captioner, captioned: Sequence[Captioned], bad: BadLines) -> Iterator[Item]:
+def _read(captioner: Captioner, captioned: Sequence[CaptionedImage], bad: BadRows) -> Iterator[Item]:
     for one in captioned:
         try:
-            pixels = captioner.see(one.picture)
+            pixels = captioner.see(one.image)
         except PictureError as error:
-            bad.add(BadPicture(one.picture, 0, "bad picture", str(error).removeprefix(f"{one.picture}: ")))
+            bad.add(BadImage(one.image, 0, "bad image", str(error).removeprefix(f"{one.image}: ")))
         else:
             yield Item(pixels, list(one.captions))
 

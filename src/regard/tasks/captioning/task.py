@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from regard.config import Config
-from regard.data.batches import Position
+from regard.data.batches import DataPosition
 from regard.images.normalizing import normalize
 from regard.metrics.captions import bleu4, cider, exact_match
 from regard.tasks.captioning.dataset import CaptionBatch
@@ -26,10 +26,10 @@ class Data(Protocol):
     """Where the batches come from: the user's pictures, or drawn scenes."""
 
     def training_batches(
-        self, *, max_tokens: int, seed: int, start: Position
-    ) -> Iterator[tuple[Position, CaptionBatch]]: ...
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, CaptionBatch]]: ...
 
-    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int | None: ...
+    def batches_per_epoch(self, *, max_tokens: int, seed: int) -> int | None: ...
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[CaptionBatch]: ...
 
@@ -59,15 +59,15 @@ class Captioning:
     # ------------------------------------------------ learning
 
     def training_batches(
-        self, *, max_tokens: int, seed: int, start: Position
-    ) -> Iterator[tuple[Position, CaptionBatch]]:
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, CaptionBatch]]:
         """Batches without end from a position on, each with the position behind it."""
         assert self.data is not None, "this task was made without data"
         return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
-    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int | None:
+    def batches_per_epoch(self, *, max_tokens: int, seed: int) -> int | None:
         assert self.data is not None, "this task was made without data"
-        return self.data.batches_an_epoch(max_tokens=max_tokens, seed=seed)
+        return self.data.batches_per_epoch(max_tokens=max_tokens, seed=seed)
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[CaptionBatch]:
         """The pictures kept out, or the first `most` of them, once."""

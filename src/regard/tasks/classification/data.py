@@ -14,11 +14,12 @@ from pydantic import Field, field_validator
 from torch import Tensor
 
 from regard.config import Config, whole_path
+from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.columns import Columns, choose_columns
-from regard.data.readers.glue import TRAINING, GlueTask, read_glue, task_of
-from regard.data.readers.labeled import Labeled, read_labeled
-from regard.data.readers.pairs import BadLines, is_validation
-from regard.data.rows import RowData, Rows
+from regard.data.readers.glue import TRAINING, GlueTask, find_glue_task, read_glue
+from regard.data.readers.labeled import LabeledText, read_labeled
+from regard.data.rows import RowDataset, RowSplits
+from regard.data.splits import is_validation
 from regard.errors import ConfigError, DataError
 from regard.models.bert import BertForSequenceClassificationConfig
 from regard.tasks.classification.task import Classification, ClassificationConfig, balancing_weights
@@ -92,7 +93,7 @@ def _prepare(
     training, notes = encoder.rows(corpus.training, "to train on")
     validation, others = encoder.rows(first, "held out")
     weights = _class_weights(run.task, corpus)
-    task = Classification(RowData(training, validation), corpus.labels, corpus.metrics, weights)
+    task = Classification(RowSplits(training, validation), corpus.labels, corpus.metrics, weights)
     what = f"{len(corpus.labels)} classes ({', '.join(corpus.labels[:10])})" if corpus.labels else "a score"
     notes = [
         *corpus.notes,
@@ -118,17 +119,17 @@ class _RowEncoder:
     too_long: str
     labels: tuple[str, ...]
 
-    def rows(self, labeled: Sequence[Labeled], which: str) -> tuple[Rows, list[str]]:
+    def rows(self, labeled: Sequence[LabeledText], which: str) -> tuple[RowDataset, list[str]]:
         pairs = labeled[0].second is not None
         encoded = self.tokenizer.encode_batch(
             [row.text for row in labeled],
             [row.second or "" for row in labeled] if pairs else None,
             max_length=self.max_length,
         )
-        notes = check_lengths(encoded, self.max_length, self.too_long, which, [row.place for row in labeled])
-        return Rows(encoded, self._targets(labeled), self.tokenizer.pad_id), notes
+        notes = check_lengths(encoded, self.max_length, self.too_long, which, [row.location for row in labeled])
+        return RowDataset(encoded, self._targets(labeled), self.tokenizer.pad_id), notes
 
-    def _targets(self, labeled: Sequence[Labeled]) -> np.ndarray:
+    def _targets(self, labeled: Sequence[LabeledText]) -> np.ndarray:
         if not self.labels:
             return np.array([float(row.label or 0) for row in labeled], np.float32)
         numbers = {label: number for number, label in enumerate(self.labels)}
@@ -151,8 +152,8 @@ class LabeledCorpus:
 
     def __init__(
         self,
-        training: Sequence[Labeled],
-        validation: Mapping[str, Sequence[Labeled]],
+        training: Sequence[LabeledText],
+        validation: Mapping[str, Sequence[LabeledText]],
         labels: tuple[str, ...],
         metrics: tuple[str, ...],
         notes: Sequence[str] = (),
@@ -164,7 +165,7 @@ class LabeledCorpus:
 
 def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorpus:
     """The user's tables. Rows with the same text are on one side of the split."""
-    bad = BadLines()
+    bad = BadRows()
     columns = Columns(text=config.text, second=config.second, label=config.label)
     rows = list(read_labeled(paths, columns=columns, on_error=config.on_error, report=bad))
     if config.dev is None:
@@ -210,23 +211,23 @@ def metrics_of(labels: Sequence[str]) -> tuple[str, ...]:
 
 def read_glue_corpus(folder: Path, config: GlueDataConfig) -> LabeledCorpus:
     """A folder of GLUE."""
-    task = task_of(folder, config.task)
+    task = find_glue_task(folder, config.task)
     if not task.training:
         raise DataError(f"{task.name} has nothing to train on; train on MNLI, then: regard evaluate MODEL {folder}")
-    bad = BadLines()
+    bad = BadRows()
     training = list(read_glue(folder, task, TRAINING, on_error=config.on_error, report=bad))
     validation = read_glue_validation(folder, task, config.on_error, bad)
     return LabeledCorpus(training, validation, task.labels or (), task.metrics, [task.name, *bad.summary()])
 
 
 def read_glue_validation(
-    folder: Path, task: GlueTask, on_error: Literal["stop", "skip"], bad: BadLines
-) -> dict[str, list[Labeled]]:
+    folder: Path, task: GlueTask, on_error: Literal["stop", "skip"], bad: BadRows
+) -> dict[str, list[LabeledText]]:
     """The parts of a GLUE folder to evaluate on."""
     return {part: list(read_glue(folder, task, part, on_error=on_error, report=bad)) for part in task.validation}
 
 
-def labels_of(rows: Iterable[Labeled]) -> tuple[str, ...]:
+def labels_of(rows: Iterable[LabeledText]) -> tuple[str, ...]:
     """The classes of the rows, sorted: numbers by value, else alphabetically. DataError unless there are two."""
     counts = Counter(row.label or "" for row in rows)
     if len(counts) == 1:
@@ -242,24 +243,26 @@ def labels_of(rows: Iterable[Labeled]) -> tuple[str, ...]:
     )
 
 
-def check_labels(rows: Iterable[Labeled], labels: Sequence[str], where: str) -> None:
+def check_labels(rows: Iterable[LabeledText], labels: Sequence[str], where: str) -> None:
     """DataError: a label the model does not have. `where` says what the rows are."""
     for number, row in enumerate(rows, 1):
         if row.label not in labels:
             raise DataError(
-                f"{where}: {row.place or f'row {number:,}'} has the label {row.label!r}, "
+                f"{where}: {row.location or f'row {number:,}'} has the label {row.label!r}, "
                 f"which the model was not trained on; wanted one of {', '.join(labels[:20])}"
             )
 
 
-def check_scores(rows: Iterable[Labeled], where: str) -> None:
+def check_scores(rows: Iterable[LabeledText], where: str) -> None:
     """DataError: a label that is not a number."""
     for number, row in enumerate(rows, 1):
         if not _is_number(row.label or ""):
-            raise DataError(f"{where}: {row.place or f'row {number:,}'} has the label {row.label!r}, wanted a number")
+            raise DataError(
+                f"{where}: {row.location or f'row {number:,}'} has the label {row.label!r}, wanted a number"
+            )
 
 
-def _check_same_kind(training: Sequence[Labeled], validation: Sequence[Labeled], dev: Path) -> None:
+def _check_same_kind(training: Sequence[LabeledText], validation: Sequence[LabeledText], dev: Path) -> None:
     pairs = training[0].second is not None
     if pairs != (validation[0].second is not None):
         kinds = ("pairs", "single texts") if pairs else ("single texts", "pairs")
@@ -268,7 +271,7 @@ def _check_same_kind(training: Sequence[Labeled], validation: Sequence[Labeled],
         )
 
 
-def _is_score(rows: Sequence[Labeled], kind: str) -> bool:
+def _is_score(rows: Sequence[LabeledText], kind: str) -> bool:
     labels = {row.label or "" for row in rows}
     numbers = all(_is_number(label) for label in labels)
     if kind == "score" and not numbers:

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from pydantic import Field
 
+from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.columns import Columns
-from regard.data.readers.conll import Tagged, read_tagged
-from regard.data.readers.glue import GlueTask, task_of
-from regard.data.readers.labeled import Labeled, read_labeled
-from regard.data.readers.pairs import BadLines
+from regard.data.readers.conll import TaggedSentence, read_tagged
+from regard.data.readers.glue import GlueTask, find_glue_task
+from regard.data.readers.labeled import LabeledText, read_labeled
 from regard.errors import DataError
 from regard.metrics.classification import confusion
 from regard.metrics.tagging import tag_scores
@@ -63,7 +63,7 @@ def score_labels(
 
     The run's own settings say how the files are read, unless the assignments do.
     """
-    bad = BadLines()
+    bad = BadRows()
     parts, metrics = _labeled(classifier, folder, paths, bad, assignments)
     run = settings_of(folder)
     whole = run is not None and run.settings["data"].get("too_long") == "stop"
@@ -76,8 +76,8 @@ def score_labels(
 
 
 def _labeled(
-    classifier: Classifier, folder: Path, paths: Sequence[Path], bad: BadLines, assignments: Sequence[str]
-) -> tuple[Mapping[str, Sequence[Labeled]], Sequence[str]]:
+    classifier: Classifier, folder: Path, paths: Sequence[Path], bad: BadRows, assignments: Sequence[str]
+) -> tuple[Mapping[str, Sequence[LabeledText]], Sequence[str]]:
     """The rows to score by the part they belong to, and by which metrics."""
     run = settings_of(folder)
     if not paths:
@@ -87,7 +87,7 @@ def _labeled(
         return corpus.validation, corpus.metrics
     if len(paths) == 1 and paths[0].is_dir():
         glue = told(GlueReading(), assignments)
-        task = task_of(paths[0], glue.task) if glue.task else _glue_task(paths[0], run)
+        task = find_glue_task(paths[0], glue.task) if glue.task else _glue_task(paths[0], run)
         found = read_glue_validation(paths[0], task, glue.on_error, bad)
         if (task.labels is None) != (not classifier.labels):
             kinds = ("classes", "a score") if classifier.labels else ("a score", "classes")
@@ -111,30 +111,32 @@ def _validation(run: RunSettings) -> Any:
 def _glue_task(folder: Path, run: RunSettings | None) -> GlueTask:
     """The task of a folder by its name, else the one that the run was told (data.task=…)."""
     try:
-        return task_of(folder)
+        return find_glue_task(folder)
     except DataError:
         said = run.settings["data"].get("task") if run is not None and run.recipe == "glue" else None
-        return task_of(folder, said)
+        return find_glue_task(folder, said)
 
 
-def _check(classifier: Classifier, rows: Sequence[Labeled], where: str) -> None:
+def _check(classifier: Classifier, rows: Sequence[LabeledText], where: str) -> None:
     if classifier.labels:
         check_labels(rows, classifier.labels, where)
     else:
         check_scores(rows, where)
 
 
-def _check_whole(classifier: Classifier, rows: Sequence[Labeled], seconds: Sequence[str] | None) -> None:
+def _check_whole(classifier: Classifier, rows: Sequence[LabeledText], seconds: Sequence[str] | None) -> None:
     """DataError: a row that would lose its end."""
     for row, read in zip(rows, classifier.rows([row.text for row in rows], seconds), strict=True):
         if read.num_truncated:
             raise DataError(
-                f"{row.place} has {read.num_truncated + classifier.longest:,} pieces, this model "
+                f"{row.location} has {read.num_truncated + classifier.longest:,} pieces, this model "
                 f"reads {classifier.longest:,} and was trained with data.too_long=stop; shorten it"
             )
 
 
-def _score_rows(classifier: Classifier, rows: Sequence[Labeled], metrics: Sequence[str], whole: bool) -> dict[str, Any]:
+def _score_rows(
+    classifier: Classifier, rows: Sequence[LabeledText], metrics: Sequence[str], whole: bool
+) -> dict[str, Any]:
     """`whole`: a row that is too long is an error."""
     seconds = [row.second or "" for row in rows] if rows[0].second is not None else None
     if whole:
@@ -161,7 +163,7 @@ def _score_rows(classifier: Classifier, rows: Sequence[Labeled], metrics: Sequen
 
 
 def _worst(
-    classifier: Classifier, rows: Sequence[Labeled], logits: torch.Tensor, truth: torch.Tensor
+    classifier: Classifier, rows: Sequence[LabeledText], logits: torch.Tensor, truth: torch.Tensor
 ) -> list[dict[str, Any]]:
     """The errors it was surest of."""
     likely = logits.softmax(-1)
@@ -181,7 +183,7 @@ def _worst(
     ]
 
 
-def _first_of_each(rows: Sequence[Labeled], bad: torch.Tensor) -> list[int]:
+def _first_of_each(rows: Sequence[LabeledText], bad: torch.Tensor) -> list[int]:
     """The numbers of the rows that are worst; a row that the data repeat is told once."""
     found: dict[tuple[str, str | None, str | None], int] = {}
     for number in bad.argsort(descending=True, stable=True).tolist():
@@ -191,7 +193,7 @@ def _first_of_each(rows: Sequence[Labeled], bad: torch.Tensor) -> list[int]:
     return list(found.values())
 
 
-def _worst_scores(rows: Sequence[Labeled], logits: torch.Tensor, wanted: torch.Tensor) -> list[dict[str, Any]]:
+def _worst_scores(rows: Sequence[LabeledText], logits: torch.Tensor, wanted: torch.Tensor) -> list[dict[str, Any]]:
     apart = (logits[:, 0] - wanted).abs()
     order = _first_of_each(rows, apart)
     return [
@@ -209,7 +211,7 @@ def score_tags(
     tagger: Tagger, folder: Path, paths: Sequence[Path], *, most: int | None = None, assignments: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Entity F1, precision and recall in all and by type, and the accuracy of words; of `most` the first sentences."""
-    bad = BadLines()
+    bad = BadRows()
     sentences = _tagged(folder, paths, bad, assignments)[:most]
     check_tags(sentences, tagger.labels, ", ".join(map(str, paths)) or "what is held out")
     found = [[word.label for word in words] for words in tagger.tag([one.words for one in sentences])]
@@ -222,7 +224,7 @@ def score_tags(
     }
 
 
-def _tagged(folder: Path, paths: Sequence[Path], bad: BadLines, assignments: Sequence[str]) -> list[Tagged]:
+def _tagged(folder: Path, paths: Sequence[Path], bad: BadRows, assignments: Sequence[str]) -> list[TaggedSentence]:
     run = settings_of(folder)
     own = TaggedDataConfig()
     if run is not None and run.recipe == "tagger":

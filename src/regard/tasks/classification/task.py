@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from regard.config import Config
-from regard.data.rows import RowBatch, RowData
+from regard.data.rows import RowBatch, RowSplits
 from regard.metrics.classification import number_scores, scores
 from regard.tasks.row_batches import RowLearning
 
@@ -30,7 +30,7 @@ class Classification(RowLearning):
     unit = "rows"
 
     def __init__(
-        self, data: RowData, labels: Sequence[str], metrics: Sequence[str], weights: Tensor | None = None
+        self, data: RowSplits, labels: Sequence[str], metrics: Sequence[str], weights: Tensor | None = None
     ) -> None:
         super().__init__(data)
         self.labels, self.metric_names, self.weights = labels, metrics, weights

@@ -77,7 +77,7 @@ def make_tokenizer(settings: TextDataConfig, corpus: TextCorpus, size: int) -> T
     """The tokenizer that `data.tokenizer` names: trained on the text, or ready-made."""
     name = settings.tokenizer
     if name == "characters":
-        return TextTokenizer.characters(piece.text for piece in corpus.pieces())
+        return TextTokenizer.characters(piece.text for piece in corpus.chunks())
     if name == "bytes":
         return TextTokenizer.bytes()
     if name == "bpe":
@@ -95,7 +95,7 @@ def _tokenized(corpus: TextCorpus, part: Literal["training", "validation"], toke
     def build(folder: Path) -> TokenStream:
         bos_id, eos_id = tokenizer.prepended_bos_id, tokenizer.eos_id
         return TokenStream.build(
-            pieces(), tokenizer.encode_batch, eos_id, folder, size=tokenizer.vocab_size, bos_id=bos_id
+            pieces(), tokenizer.encode_batch, eos_id, folder, vocab_size=tokenizer.vocab_size, bos_id=bos_id
         )
 
     return cached(key, build, TokenStream.open)

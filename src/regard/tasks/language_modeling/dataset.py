@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.batches import IGNORED, Position, num_samples
+from regard.data.batches import IGNORE_INDEX, DataPosition, random_uint64
 from regard.data.stores.token_stream import TokenStream
 from regard.errors import DataError
 
@@ -62,14 +62,19 @@ class LanguageText:
                 f"the held-out text has {tokens} tokens, wanted 2 at least; give more text, or a larger data.validation"
             )
 
-    def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, TextBatch]]:
+    def training_batches(
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, TextBatch]]:
         """Endless batches of random windows, `max_tokens` positions each; each with the position of the next batch."""
         rows = max(1, max_tokens // self.context)
         step = start.index
         while True:
-            starts = num_samples(rows, seed, step, STREAM) % np.uint64(len(self.training) - self.context)
+            starts = random_uint64(rows, seed, step, STREAM) % np.uint64(len(self.training) - self.context)
             step += 1
-            yield Position(start.epoch, step), self._batch(self.training, starts.astype(np.int64), len(self.training))
+            yield (
+                DataPosition(start.epoch, step),
+                self._batch(self.training, starts.astype(np.int64), len(self.training)),
+            )
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[TextBatch]:
         """The held-out text, once and in order: each token but the first is a target in one window.
@@ -99,7 +104,7 @@ class LanguageText:
             document_ids = torch.from_numpy((1 + np.cumsum(begins, axis=1) - begins) * real)
         return TextBatch(
             ids=torch.from_numpy(window[:, :-1] * real),
-            targets=torch.from_numpy(np.where(is_target, window[:, 1:], IGNORED)),
+            targets=torch.from_numpy(np.where(is_target, window[:, 1:], IGNORE_INDEX)),
             document_ids=document_ids,
             tokens=int(is_target.sum()),
         )

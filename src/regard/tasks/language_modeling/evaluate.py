@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from regard.data.batches import IGNORED
-from regard.data.chunking import Piece
+from regard.data.batches import IGNORE_INDEX
+from regard.data.chunking import TextChunk
+from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.documents import read_documents
-from regard.data.readers.pairs import BadLines
 from regard.data.readers.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.errors import DataError
@@ -48,7 +48,7 @@ def score_text(
     no longer than 2,048 tokens; of `most` only the first so many tokens. A run's own settings say where a line has its
     text, unless the assignments do, and whether documents see each other.
     """
-    bad = BadLines()
+    bad = BadRows()
     run = settings_of(folder) if paths else held_out_of(folder, "the text to score it on")
     config = TextDataConfig() if run is None else TextDataConfig.model_validate(run.settings["data"])
     if paths or run is None:
@@ -61,7 +61,7 @@ def score_text(
 
 
 def score_pieces(
-    writer: TextGenerator, pieces: Iterator[Piece], *, most: int | None = None, apart: bool = False
+    writer: TextGenerator, pieces: Iterator[TextChunk], *, most: int | None = None, apart: bool = False
 ) -> dict[str, Any]:
     """The same on documents in pieces; `apart`: attention stays inside each, and its first token is no target."""
     reader = _Reader(writer.tokenizer, pieces, apart)
@@ -70,9 +70,9 @@ def score_pieces(
     for window in reader.windows(context, math.inf if most is None else most):
         ids, asked, documents = window  # (B, T + 1) each
         segment_ids = documents[:, :-1] - documents[:, :1] + 1 if apart else None
-        targets = ids[:, 1:].masked_fill(asked[:, 1:] == 0, IGNORED)
+        targets = ids[:, 1:].masked_fill(asked[:, 1:] == 0, IGNORE_INDEX)
         total += _surprise(writer.model, ids[:, :-1], targets, segment_ids)
-        scored = targets[targets != IGNORED]
+        scored = targets[targets != IGNORE_INDEX]
         tokens += len(scored)
         spelled += reader.spelled(scored)
     if not tokens:
@@ -99,7 +99,7 @@ def _surprise(model: Any, ids: Tensor, targets: Tensor, segment_ids: Tensor | No
     rows = max(1, LOGITS // model.config.vocab_size)
     pairs = zip(words.split(rows), truth.split(rows), strict=True)
     return sum(
-        F.cross_entropy(model.logits(some), wanted, ignore_index=IGNORED, reduction="sum").item()
+        F.cross_entropy(model.logits(some), wanted, ignore_index=IGNORE_INDEX, reduction="sum").item()
         for some, wanted in pairs
     )
 
@@ -107,7 +107,7 @@ def _surprise(model: Any, ids: Tensor, targets: Tensor, segment_ids: Tensor | No
 class _Reader:
     """Text as windows of tokens, and how much was read."""
 
-    def __init__(self, tokenizer: TextTokenizer, pieces: Iterator[Piece], apart: bool) -> None:
+    def __init__(self, tokenizer: TextTokenizer, pieces: Iterator[TextChunk], apart: bool) -> None:
         self._tokenizer = tokenizer
         self._leading = tokenizer.prepended_bos_id
         self._pieces = pieces
@@ -141,7 +141,7 @@ class _Reader:
         if row.shape[1] - whole > 1:
             yield row[:, None, whole:]
 
-    def _tokens(self, piece: Piece) -> Tensor:
+    def _tokens(self, piece: TextChunk) -> Tensor:
         """A piece as (3, T). The begin symbol, where the model wants it, is given, never asked for."""
         ids = self._tokenizer.encode(piece.text)
         self.bytes += len(piece.text.encode())
@@ -149,13 +149,13 @@ class _Reader:
         given = self._begins and (self._leading is not None or self._apart)
         if self._begins and self._leading is not None:
             ids = [self._leading, *ids]
-        if piece.last and not piece.cut and self._tokenizer.eos_id is not None:
+        if piece.is_last and not piece.is_truncated and self._tokenizer.eos_id is not None:
             ids.append(self._tokenizer.eos_id)
         found = torch.tensor([ids, [1] * len(ids), [self._document] * len(ids)])
         if given:
             found[1, :1] = 0
-        self._begins = piece.last
-        self._document += piece.last
+        self._begins = piece.is_last
+        self._document += piece.is_last
         return found
 
 

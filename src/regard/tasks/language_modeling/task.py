@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from regard.config import Config
-from regard.data.batches import Position
+from regard.data.batches import DataPosition
 from regard.ops.cross_entropy import linear_cross_entropy
 from regard.tasks.language_modeling.dataset import LanguageText, TextBatch
 
@@ -29,11 +29,13 @@ class LanguageModeling:
     def __init__(self, data: LanguageText) -> None:
         self.data = data
 
-    def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, TextBatch]]:
+    def training_batches(
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, TextBatch]]:
         """Random windows without end, each step's a pure function of (seed, step)."""
         return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
-    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> None:
+    def batches_per_epoch(self, *, max_tokens: int, seed: int) -> None:
         """Windows are drawn without end."""
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[TextBatch]:

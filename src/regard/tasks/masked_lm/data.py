@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from regard.data.chunking import Piece, pieces_of
-from regard.data.masking import PieceTable
+from regard.data.chunking import TextChunk, chunk_text
+from regard.data.masking import MaskingVocab
 from regard.data.sentences import SentenceCorpus
 from regard.data.text_corpus import TextFilesConfig
 from regard.errors import ConfigError, DataError
@@ -60,7 +60,7 @@ def prepare(run: MaskedRun, inputs: TrainingInputs, tokenizer_file: Path) -> Pre
         training=tokenized(corpus, "training", tokenizer),
         validation=tokenized(corpus, "validation", tokenizer),
         context=config.context,
-        table=PieceTable.of(tokenizer),
+        table=MaskingVocab.from_tokenizer(tokenizer),
         masking=run.task.masking,
         next_sentence=run.task.next_sentence,
         validation_tokens=settings.validation_tokens,
@@ -140,19 +140,19 @@ class StoryCorpus:
         self.notes: list[str] = []
         self._counts = {"training": config.stories, "validation": max(20, config.stories // 50)}
 
-    def training(self) -> Iterator[Piece]:
+    def training(self) -> Iterator[TextChunk]:
         return self._pieces("training")
 
-    def validation(self) -> Iterator[Piece]:
+    def validation(self) -> Iterator[TextChunk]:
         return self._pieces("validation")
 
     def sample(self) -> Iterator[str]:
         """Texts to train a tokenizer on."""
         return (story.text for story in Stories().stories(0, min(TOKENIZER_STORIES, self._counts["training"])))
 
-    def _pieces(self, part: Part) -> Iterator[Piece]:
+    def _pieces(self, part: Part) -> Iterator[TextChunk]:
         for story in Stories(part=part).stories(0, self._counts[part]):
-            yield from pieces_of(story.text)
+            yield from chunk_text(story.text)
 
 
 Corpus = SentenceCorpus | StoryCorpus

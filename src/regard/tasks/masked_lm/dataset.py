@@ -14,9 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.batches import IGNORED, MARK, Position, bucketed, endless, shuffled
-from regard.data.chunking import Piece
-from regard.data.masking import Masked, MaskingConfig, PieceTable, mask_row
+from regard.data.batches import (
+    ADDED_TOKENS,
+    IGNORE_INDEX,
+    DataPosition,
+    bucket_by_length,
+    iterate_epochs,
+    shuffle_indices,
+)
+from regard.data.chunking import TextChunk
+from regard.data.masking import MaskedRow, MaskingConfig, MaskingVocab, mask_row
 from regard.data.stores.cache import cached, content_key
 from regard.data.stores.documents import WHAT, TokenizedDocuments
 from regard.errors import ConfigError, DataError
@@ -65,9 +72,9 @@ class Corpus(Protocol):
     @property
     def settings(self) -> dict[str, Any]: ...
 
-    def training(self) -> Iterator[Piece]: ...
+    def training(self) -> Iterator[TextChunk]: ...
 
-    def validation(self) -> Iterator[Piece]: ...
+    def validation(self) -> Iterator[TextChunk]: ...
 
 
 def tokenized(
@@ -79,7 +86,7 @@ def tokenized(
     pieces = corpus.training if part == "training" else corpus.validation
 
     def build(folder: Path) -> TokenizedDocuments:
-        return TokenizedDocuments.build(pieces(), tokenizer.encode_ids_batch, folder, size=tokenizer.vocab_size)
+        return TokenizedDocuments.build(pieces(), tokenizer.encode_ids_batch, folder, vocab_size=tokenizer.vocab_size)
 
     return cached(key, build, TokenizedDocuments.open)
 
@@ -95,7 +102,7 @@ class MaskedText:
     training: TokenizedDocuments
     validation: TokenizedDocuments
     context: int
-    table: PieceTable
+    table: MaskingVocab
     masking: MaskingConfig
     next_sentence: bool = True
     validation_tokens: int | None = None
@@ -109,8 +116,8 @@ class MaskedText:
         _check(self.validation, "held out", "give more text or a larger data.validation", self.next_sentence)
 
     def training_batches(
-        self, *, max_tokens: int, seed: int, start: Position
-    ) -> Iterator[tuple[Position, MaskedBatch]]:
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, MaskedBatch]]:
         """Endless batches of at most `max_tokens` positions; each with the position of the next batch.
 
         A large corpus is planned in parts: an epoch is one part, and all parts take turns.
@@ -118,11 +125,11 @@ class MaskedText:
         some = parts(self.training)
 
         def plan(epoch: int) -> list[tuple[int, np.ndarray, np.ndarray]]:
-            turn = shuffled(len(some), seed, epoch // len(some), ORDER)[epoch % len(some)]
+            turn = shuffle_indices(len(some), seed, epoch // len(some), ORDER)[epoch % len(some)]
             rows = self._rows(self.training, some[turn], (seed, epoch, ROWS))
             return [(epoch, rows[indices], indices) for indices in self._batches(rows, max_tokens, seed, epoch)]
 
-        for position, (epoch, rows, indices) in endless(plan, start):
+        for position, (epoch, rows, indices) in iterate_epochs(plan, start):
             yield position, self._collate(self.training, rows, [(seed, epoch, MASKS, i) for i in indices.tolist()])
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[MaskedBatch]:
@@ -151,9 +158,9 @@ class MaskedText:
         return make(documents, some, self.context, numbers)
 
     def _batches(self, rows: np.ndarray, max_tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
-        # `bucketed` counts two sides with a special id each; a row has one side, whose special ids are counted already.
-        lengths = row_lengths(rows, self.next_sentence) - 2 * MARK
-        return bucketed(lengths, np.zeros_like(lengths), max_tokens=max_tokens, seed=seed, epoch=epoch)
+        # `bucket_by_length` adds a token to each of two sides; a row has one side, and its special tokens are counted.
+        lengths = row_lengths(rows, self.next_sentence) - 2 * ADDED_TOKENS
+        return bucket_by_length(lengths, np.zeros_like(lengths), max_tokens=max_tokens, seed=seed, epoch=epoch)
 
     def _collate(self, documents: TokenizedDocuments, rows: np.ndarray, numbers: list[tuple[int, ...]]) -> MaskedBatch:
         """The rows as tensors, each with the mask that its numbers give."""
@@ -161,14 +168,14 @@ class MaskedText:
         shape = len(rows), int(lengths.max())
         ids, targets, segment_ids = (
             np.full(shape, self.table.pad_id),
-            np.full(shape, IGNORED),
+            np.full(shape, IGNORE_INDEX),
             np.zeros(shape, np.int64),
         )
         for index, (row, length) in enumerate(zip(rows.tolist(), lengths.tolist(), strict=True)):
             found = self._masked(documents, row, numbers[index])
             ids[index, :length], targets[index, :length] = found.ids, found.targets
             segment_ids[index, row[1] - row[0] + 2 : length] = 1  # after the first segment and its special ids
-        positions = np.flatnonzero(targets != IGNORED)
+        positions = np.flatnonzero(targets != IGNORE_INDEX)
         return MaskedBatch(
             ids=torch.from_numpy(ids),
             segment_ids=torch.from_numpy(segment_ids),
@@ -178,12 +185,12 @@ class MaskedText:
             tokens=len(positions),
         )
 
-    def _masked(self, documents: TokenizedDocuments, row: list[int], numbers: tuple[int, ...]) -> Masked:
+    def _masked(self, documents: TokenizedDocuments, row: list[int], numbers: tuple[int, ...]) -> MaskedRow:
         start, stop, second_start, second_stop, _ = row
         bos, eos = np.array([self.table.bos_id]), np.array([self.table.eos_id])
         second = [documents.ids[second_start:second_stop], eos] if self.next_sentence else []
         ids = np.concatenate([bos, documents.ids[start:stop], eos, *second]).astype(np.int64)
-        return mask_row(ids, self.table.words(ids), self.masking, self.table, numbers)
+        return mask_row(ids, self.table.word_ids(ids), self.masking, self.table, numbers)
 
 
 def _check(documents: TokenizedDocuments, which: str, remedy: str, next_sentence: bool) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.masking import MaskingConfig, PieceTable
+from regard.data.masking import MaskingConfig, MaskingVocab
+from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.documents import read_documents
-from regard.data.readers.pairs import BadLines
 from regard.data.stores.documents import TokenizedDocuments
 from regard.tasks.language_modeling.evaluate import TextReading
 from regard.tasks.masked_lm.coreference import resolve
@@ -38,7 +38,7 @@ def score_masked(
         config = MaskedDataConfig.model_validate(run.settings["data"])
     reading = told(TextReading(field=config.field), assignments)
     config = config.model_copy(update=reading.model_dump() if paths else {})
-    bad = BadLines()
+    bad = BadRows()
     with tempfile.TemporaryDirectory() as room:
         if paths:
             documents = _tokenized(filler, paths, Path(room), config, bad)
@@ -62,11 +62,11 @@ def _has_pairs(documents: TokenizedDocuments) -> bool:
 
 
 def _tokenized(
-    filler: FillMask, paths: Sequence[Path], room: Path, config: MaskedDataConfig, bad: BadLines
+    filler: FillMask, paths: Sequence[Path], room: Path, config: MaskedDataConfig, bad: BadRows
 ) -> TokenizedDocuments:
     pieces = read_documents(paths, field=config.field, on_error=config.on_error, report=bad, blank_lines=True)
     return TokenizedDocuments.build(
-        pieces, filler.tokenizer.encode_ids_batch, room / "documents", size=filler.tokenizer.vocab_size
+        pieces, filler.tokenizer.encode_ids_batch, room / "documents", vocab_size=filler.tokenizer.vocab_size
     )
 
 
@@ -75,7 +75,7 @@ def _text(filler: FillMask, documents: TokenizedDocuments, masking: MaskingConfi
         training=documents,
         validation=documents,
         context=filler.longest,
-        table=PieceTable.of(filler.tokenizer),
+        table=MaskingVocab.from_tokenizer(filler.tokenizer),
         masking=masking,
         next_sentence=next_sentence,
     )

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from regard.data.batches import num_samples
+from regard.data.batches import random_uint64
 from regard.data.stores.documents import TokenizedDocuments
 
 SHORT_SHARE = 0.1  # of the rows have a random length
@@ -131,7 +131,7 @@ class _Random:
     def _numbers(numbers: tuple[int, ...]) -> Iterator[int]:
         block = 0
         while True:
-            yield from num_samples(4096, *numbers, block).tolist()
+            yield from random_uint64(4096, *numbers, block).tolist()
             block += 1
 
     def below(self, count: int) -> int:

@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor
 
 from regard.config import Config
-from regard.data.batches import Position
+from regard.data.batches import DataPosition
 from regard.data.masking import MaskingConfig
 from regard.tasks.masked_lm.dataset import MaskedBatch, MaskedText
 
@@ -37,12 +37,12 @@ class MaskedLanguage:
         self.data = data
 
     def training_batches(
-        self, *, max_tokens: int, seed: int, start: Position
-    ) -> Iterator[tuple[Position, MaskedBatch]]:
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, MaskedBatch]]:
         """Masked rows without end, each a pure function of (seed, epoch, index)."""
         return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
-    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> None:
+    def batches_per_epoch(self, *, max_tokens: int, seed: int) -> None:
         """Rows and masks are other ones in every pass: there is no end to them."""
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[MaskedBatch]:

@@ -8,10 +8,11 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from regard.config import Config, whole_path
-from regard.data.batches import IGNORED
-from regard.data.readers.conll import Tagged, read_tagged
-from regard.data.readers.pairs import BadLines, is_validation
-from regard.data.rows import RowData, Rows
+from regard.data.batches import IGNORE_INDEX
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.conll import TaggedSentence, read_tagged
+from regard.data.rows import RowDataset, RowSplits
+from regard.data.splits import is_validation
 from regard.errors import DataError
 from regard.models.bert import BertForTokenClassificationConfig
 from regard.tasks.fine_tuning import (
@@ -49,7 +50,7 @@ def prepare(run: TaggingRun, inputs: TrainingInputs, tokenizer_file: Path) -> Pr
     config = fit_to_tokenizer(run.model, inputs, tokenizer).model_copy(update={"labels": corpus.labels})
     training, _ = rows_of(corpus.training, corpus.labels, tokenizer, config.context)
     validation, sentences = rows_of(corpus.validation, corpus.labels, tokenizer, config.context)
-    task = Tagging(RowData(training, validation), corpus.labels, sentences)
+    task = Tagging(RowSplits(training, validation), corpus.labels, sentences)
     notes = [
         *corpus.notes,
         f"{len(corpus.training):,} sentences to train on, {len(corpus.validation):,} held out; "
@@ -59,39 +60,39 @@ def prepare(run: TaggingRun, inputs: TrainingInputs, tokenizer_file: Path) -> Pr
 
 
 def rows_of(
-    sentences: Sequence[Tagged], labels: Sequence[str], tokenizer: WordPieceTokenizer, max_length: int
-) -> tuple[Rows, list[int]]:
+    sentences: Sequence[TaggedSentence], labels: Sequence[str], tokenizer: WordPieceTokenizer, max_length: int
+) -> tuple[RowDataset, list[int]]:
     """A row for each sentence, several for a long one; a word's label is the target of its first token. Returns the
     rows, and the sentence each row is from."""
     numbers = {label: number for number, label in enumerate(labels)}
     encoded, targets, owners = [], [], []
     for number, sentence in enumerate(sentences):
         for start, row in encode_in_rows(tokenizer, sentence.words, max_length):
-            target = [IGNORED] * len(row.ids)
+            target = [IGNORE_INDEX] * len(row.ids)
             for word, position in first_token_positions(row).items():
                 target[position] = numbers[(sentence.labels or ())[start + word]]
-            if any(one != IGNORED for one in target):  # a lone accent gives no token
+            if any(one != IGNORE_INDEX for one in target):  # a lone accent gives no token
                 encoded.append(row)
                 targets.append(target)
                 owners.append(number)
-    return Rows(encoded, targets, tokenizer.pad_id), owners
+    return RowDataset(encoded, targets, tokenizer.pad_id), owners
 
 
 @dataclass(frozen=True)
 class TaggedCorpus:
     """Sentences to train on, and sentences to evaluate on."""
 
-    training: list[Tagged]
-    validation: list[Tagged]
+    training: list[TaggedSentence]
+    validation: list[TaggedSentence]
     labels: tuple[str, ...]
     notes: list[str]
 
 
 def read_tagged_corpus(paths: Sequence[Path], config: TaggedDataConfig) -> TaggedCorpus:
     """The user's files. A sentence that occurs twice is on one side of the split."""
-    bad = BadLines()
+    bad = BadRows()
 
-    def read(files: Sequence[Path]) -> list[Tagged]:
+    def read(files: Sequence[Path]) -> list[TaggedSentence]:
         found = read_tagged(
             files, on_error=config.on_error, report=bad, word=config.word_column, column=config.label_column
         )
@@ -119,7 +120,7 @@ def read_tagged_corpus(paths: Sequence[Path], config: TaggedDataConfig) -> Tagge
     return TaggedCorpus(training, validation, labels, [*bad.summary(), *labels_without_training(labels, trained)])
 
 
-def check_tags(sentences: Iterable[Tagged], labels: Sequence[str], where: object) -> None:
+def check_tags(sentences: Iterable[TaggedSentence], labels: Sequence[str], where: object) -> None:
     """DataError: a tag the model does not have."""
     for number, one in enumerate(sentences, 1):
         for word, label in zip(one.words, one.labels or (), strict=True):

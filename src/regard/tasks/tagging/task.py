@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.config import Config
-from regard.data.batches import IGNORED
-from regard.data.rows import RowBatch, RowData
+from regard.data.batches import IGNORE_INDEX
+from regard.data.rows import RowBatch, RowSplits
 from regard.metrics.tagging import tag_scores
 from regard.tasks.row_batches import RowLearning
 
@@ -27,7 +27,7 @@ class Tagging(RowLearning):
     name = "tagging"
     unit = "words"
 
-    def __init__(self, data: RowData, labels: Sequence[str], sentences: Sequence[int] | None = None) -> None:
+    def __init__(self, data: RowSplits, labels: Sequence[str], sentences: Sequence[int] | None = None) -> None:
         """`sentences` are the numbers of the sentences that the held-out rows are of; none: each is one of its own."""
         super().__init__(data)
         self.labels, self.sentences = labels, sentences
@@ -35,7 +35,9 @@ class Tagging(RowLearning):
     def loss(self, model: Any, batch: RowBatch) -> Tensor:
         """Summed cross-entropy of the words."""
         logits = model(batch.ids, batch.segment_ids)
-        return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED, reduction="sum")
+        return F.cross_entropy(
+            logits.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORE_INDEX, reduction="sum"
+        )
 
     @torch.no_grad()
     def metrics(self, model: Any, loss: float, batches: Iterable[RowBatch], generate: Any) -> dict[str, float]:
@@ -44,7 +46,7 @@ class Tagging(RowLearning):
         wanted: dict[int, list[str]] = {}
         for number, chosen, targets in sorted(_answers(model, batches), key=lambda row: row[0]):
             sentence = number if self.sentences is None else self.sentences[number]
-            asked = targets != IGNORED
+            asked = targets != IGNORE_INDEX
             found.setdefault(sentence, []).extend(self.labels[one] for one in chosen[asked].tolist())
             wanted.setdefault(sentence, []).extend(self.labels[one] for one in targets[asked].tolist())
         return tag_scores(list(found.values()), list(wanted.values())).numbers()

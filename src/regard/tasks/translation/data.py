@@ -9,7 +9,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from regard.config import Config
-from regard.data.readers.pairs import LETTERS, BadLines, is_validation, read_pairs, validation_share
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.pairs import MAX_WORD_CHARACTERS, read_pairs
+from regard.data.splits import is_validation, validation_fraction
 from regard.data.stores.cache import cached, content_key
 from regard.data.stores.pairs import TokenizedPairs
 from regard.errors import DataError
@@ -39,7 +41,7 @@ class TranslationDataConfig(Config):
     max_length: int = Field(
         250,
         ge=1,
-        description=f"words a side; a line with more, or {LETTERS} times as many characters, is bad",
+        description=f"words a side; a line with more, or {MAX_WORD_CHARACTERS} times as many characters, is bad",
     )
     validation: int = Field(2000, ge=1, description="pairs held out for validation, at most a tenth of all")
     whole_word_tokens: int = Field(
@@ -99,7 +101,7 @@ def _tokenized(corpus: "PairFiles | SyntheticPairs", part: Part, tokenizer: BPET
     pairs = corpus.training if part == "training" else corpus.validation
 
     def build(folder: Path) -> TokenizedPairs:
-        return TokenizedPairs.build(pairs(), tokenizer.encode_batch, folder, size=tokenizer.vocab_size)
+        return TokenizedPairs.build(pairs(), tokenizer.encode_batch, folder, vocab_size=tokenizer.vocab_size)
 
     return cached(key, build, TokenizedPairs.open)
 
@@ -113,22 +115,22 @@ class PairFiles:
         self.config = config
         # What the tokens on disk depend on, besides the files and the tokenizer.
         self.settings: dict[str, Any] = config.model_dump(mode="json", exclude={"word_vectors"})
-        bad = BadLines()
+        bad = BadRows()
         count = sum(1 for _ in self._read(bad))
-        self.share = validation_share(count, config.validation)
+        self.share = validation_fraction(count, config.validation)
         self.notes = bad.summary()
 
     def training(self) -> Pairs:
-        return (pair for pair in self._read(BadLines()) if not is_validation(pair[0], self.share))
+        return (pair for pair in self._read(BadRows()) if not is_validation(pair[0], self.share))
 
     def validation(self) -> Pairs:
-        return (pair for pair in self._read(BadLines()) if is_validation(pair[0], self.share))
+        return (pair for pair in self._read(BadRows()) if is_validation(pair[0], self.share))
 
     def sample(self) -> Pairs:
         """Pairs to train a tokenizer on."""
         return islice(self.training(), TOKENIZER_PAIRS)
 
-    def _read(self, report: BadLines) -> Pairs:
+    def _read(self, report: BadRows) -> Pairs:
         return read_pairs(self.files, on_error=self.config.on_error, report=report, longest=self.config.max_length)
 
 

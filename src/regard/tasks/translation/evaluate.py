@@ -14,7 +14,7 @@ import torch
 
 from regard.data.batches import collate_padded
 from regard.errors import ConfigError, DataError, InputError
-from regard.files import replacing
+from regard.files import atomic_write
 from regard.generation import Beam, Greedy, Strategy
 from regard.generation.strategies import length_penalty_of
 from regard.metrics.alignment import ErrorCounts, Link, count_errors, owned, pharaoh
@@ -144,7 +144,7 @@ def score(
     if alignments is not None and not looks:
         raise InputError(f"--alignments {alignments}: this model has no attention, so it has no alignments to write")
     with ExitStack() as files:
-        aligning = None if alignments is None else files.enter_context(replacing(alignments))
+        aligning = None if alignments is None else files.enter_context(atomic_write(alignments))
         for several in _chunks(iter(items)):
             begun = time.perf_counter()
             answers = translator.run_all([item.source for item in several], strategy, first=free.pairs)

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.config import Config
-from regard.data.batches import PairBatch, Position
+from regard.data.batches import DataPosition, PairBatch
 from regard.errors import InputError
 from regard.metrics.translation import tally
 from regard.ops.cross_entropy import IGNORE_INDEX, cross_entropy_inplace
@@ -58,14 +58,16 @@ class Translation:
 
     # ------------------------------------------------ learning
 
-    def training_batches(self, *, max_tokens: int, seed: int, start: Position) -> Iterator[tuple[Position, PairBatch]]:
+    def training_batches(
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, PairBatch]]:
         """Batches without end from a position on, each with the position behind it."""
         assert self.data is not None, "this task was made without data"
         return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
-    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> int:
+    def batches_per_epoch(self, *, max_tokens: int, seed: int) -> int:
         assert self.data is not None, "this task was made without data"
-        return self.data.batches_an_epoch(max_tokens=max_tokens, seed=seed)
+        return self.data.batches_per_epoch(max_tokens=max_tokens, seed=seed)
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[PairBatch]:
         """The held-out pairs, or the first `most` of them, once."""

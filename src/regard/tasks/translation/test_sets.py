@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from regard.data.readers.labeled import OnError
+from regard.data.readers.bad_rows import BadRow, BadRows, OnError
 from regard.data.readers.lines import read_lines
-from regard.data.readers.pairs import BadLine, BadLines, read_pairs
+from regard.data.readers.pairs import read_pairs
 from regard.errors import ConfigError, DataError
 from regard.metrics.alignment import Link, parse_pharaoh
 from regard.synthetic.translation.passages import passages
@@ -36,10 +36,10 @@ class PairReading(Reading):
     )
 
 
-class _NoneLeftOut(BadLines):
+class _NoneLeftOut(BadRows):
     """A line left out would shift all that follow against the lines of a file with alignments."""
 
-    def add(self, bad: BadLine) -> None:
+    def add(self, bad: BadRow) -> None:
         raise DataError(f"{bad}; mend it: beside alignments no line is left out") from None
 
 
@@ -48,7 +48,7 @@ class TestSet:
     """Pairs to be read once, and what was wrong with their files."""
 
     items: Iterator[Item]
-    bad: BadLines = field(default_factory=BadLines)
+    bad: BadRows = field(default_factory=BadRows)
 
 
 def data_of(folder: Path) -> str:
@@ -68,7 +68,7 @@ def test_set(
 ) -> TestSet:
     if paths:
         reading = _reading(folder, strict, assignments)
-        bad = _NoneLeftOut() if strict else BadLines()
+        bad = _NoneLeftOut() if strict else BadRows()
         on_error: OnError = "skip" if strict else reading.on_error
         pairs = read_pairs(paths, on_error=on_error, report=bad, longest=reading.max_length)
         items = _with_gold(pairs, gold) if gold else (Item(*pair) for pair in pairs)

@@ -14,13 +14,13 @@ from pydantic import Field
 from torch import Tensor
 
 from regard.config import Config
-from regard.data.masking import PieceTable
-from regard.data.readers.captions import Captioned, folder_and_file, read_captions, split_validation
-from regard.data.readers.easy_vqa import Asked, read_easy_vqa
-from regard.data.readers.pairs import BadLines
+from regard.data.masking import MaskingVocab
+from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.captions import CaptionedImage, folder_and_file, read_captions, split_validation
+from regard.data.readers.easy_vqa import ImageQuestion, read_easy_vqa
 from regard.data.readers.regions import read_regions
-from regard.data.regions import PictureRegions, Regions, grid
-from regard.data.rows import RowData
+from regard.data.regions import ImageRegions, Regions, grid_regions
+from regard.data.rows import RowSplits
 from regard.errors import ConfigError, DataError
 from regard.images.decoding import read_picture
 from regard.models.base import EncoderIds
@@ -170,7 +170,7 @@ def _captioned_scenes(
 def _captioned_images(
     settings: ImageDataConfig, run: PretrainingRun, inputs: TrainingInputs, tokenizer_file: Path
 ) -> tuple[ImageTextData, ViLBERTForPreTrainingConfig, list[str]]:
-    bad = BadLines()
+    bad = BadRows()
     captioned = read_captions(*folder_and_file(inputs.paths), on_error=settings.on_error, report=bad)
     training, validation = split_validation(captioned, settings.validation)
     texts = [text for one in training for text in one.captions]
@@ -179,7 +179,7 @@ def _captioned_images(
     regions = _RegionReader(settings.regions, config)
     config = config.model_copy(update={"seeing": regions.seeing})
     parts = [_with_captions(part, regions, tokenizer) for part in (training, validation)]
-    data = ImageTextData(parts[0], parts[1], PieceTable.of(tokenizer), run.task, config.context)
+    data = ImageTextData(parts[0], parts[1], MaskingVocab.from_tokenizer(tokenizer), run.task, config.context)
     notes = [
         *bad.summary(),
         f"{len(training):,} pictures to train on, {len(validation):,} held out; {tokenizer.vocab_size:,} tokens",
@@ -204,17 +204,17 @@ class _RegionReader:
         classes = 0 if kinds[0] is None else 1 + max(int(each.max()) for each in kinds if each is not None)
         self.seeing = SeeingConfig(features=self.regions.width, classes=classes)
 
-    def __call__(self, one: Captioned) -> PictureRegions:
+    def __call__(self, one: CaptionedImage) -> ImageRegions:
         if self.file is None:
             assert self.seeing.patch is not None
-            return grid(np.asarray(read_picture(one.picture)), self.seeing.cells, self.seeing.patch)
+            return grid_regions(np.asarray(read_picture(one.image)), self.seeing.cells, self.seeing.patch)
         if one.name not in self.numbers:
             raise DataError(f"{self.file}: has no regions of {one.name}; its names must be those of the pictures")
         return self.regions[self.numbers[one.name]]
 
 
 def _with_captions(
-    captioned: Sequence[Captioned], regions: _RegionReader, tokenizer: WordPieceTokenizer
+    captioned: Sequence[CaptionedImage], regions: _RegionReader, tokenizer: WordPieceTokenizer
 ) -> ImagesWithTexts:
     ids = iter(tokenizer.encode_ids_batch([text for one in captioned for text in one.captions]))
     texts = [[next(ids) for _ in one.captions] for one in captioned]
@@ -236,7 +236,7 @@ def _paired(
 ) -> ImageTextData:
     training = _with_texts(scenes_of("training", settings.scenes), settings, config, tokenizer)
     validation = _with_texts(scenes_of("validation", settings.validation), settings, config, tokenizer)
-    return ImageTextData(training, validation, PieceTable.of(tokenizer), pairing, config.context)
+    return ImageTextData(training, validation, MaskingVocab.from_tokenizer(tokenizer), pairing, config.context)
 
 
 def _with_texts(
@@ -312,7 +312,7 @@ def _prepare_rows(
     config = fit_to_tokenizer(config, inputs, tokenizer)
     training = scene_rows(scenes_of("training", settings.scenes), ask, per_scene, config, tokenizer)
     validation = scene_rows(scenes_of("validation", settings.validation), ask, per_scene, config, tokenizer)
-    task = (Pointing if ask == "phrases" else PictureQuestions)(RowData(training, validation), validation.kinds)
+    task = (Pointing if ask == "phrases" else PictureQuestions)(RowSplits(training, validation), validation.kinds)
     notes = [f"{len(training):,} {ask} about {settings.scenes:,} scenes, {len(validation):,} held out"]
     return PreparedTask(task, config, notes, _warm_start(inputs, config))
 
@@ -338,7 +338,7 @@ def _prepare_question_folder(run: QuestionRun, inputs: TrainingInputs, tokenizer
         raise DataError(f"got {len(inputs.paths)} folders, wanted one, as the package easy-vqa has it")
     if not run.model.seeing.cells or run.model.seeing.patch is None:
         raise ConfigError(f"{NEEDS_CELLS}; a pretrained model must have been trained with cells")
-    bad = BadLines()
+    bad = BadRows()
     found = read_easy_vqa(inputs.paths[0], on_error=run.data.on_error, report=bad)
     texts = [one.text for one in found.training]
     tokenizer = encoder_tokenizer(inputs, texts, run.model.vocab_size, tokenizer_file)
@@ -349,23 +349,23 @@ def _prepare_question_folder(run: QuestionRun, inputs: TrainingInputs, tokenizer
         f"{len(training):,} questions about {len(training.regions):,} pictures, {len(validation):,} held out; "
         f"{len(found.answers)} answers",
     ]
-    task = PictureQuestions(RowData(training, validation), validation.kinds)
+    task = PictureQuestions(RowSplits(training, validation), validation.kinds)
     return PreparedTask(task, config, notes, _warm_start(inputs, config))
 
 
 def question_rows(
-    asked: Sequence[Asked], config: ViLBERTForQuestionAnsweringConfig, tokenizer: WordPieceTokenizer
+    asked: Sequence[ImageQuestion], config: ViLBERTForQuestionAnsweringConfig, tokenizer: WordPieceTokenizer
 ) -> ImageRows:
     """Questions of a folder as rows, each image read once."""
     assert config.seeing.patch is not None
-    numbers = {path: number for number, path in enumerate(dict.fromkeys(one.picture for one in asked))}
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(one.image for one in asked))}
     images = (np.asarray(read_picture(path)) for path in numbers)
     answers = {answer: number for number, answer in enumerate(config.labels)}
     return ImageRows(
         tokenizer.encode_batch([one.text for one in asked], max_length=config.context),
         np.array([answers[one.answer] for one in asked], np.int64),
         tokenizer.pad_id,
-        images=[numbers[one.picture] for one in asked],
-        regions=Regions(grid(pixels, config.seeing.cells, config.seeing.patch) for pixels in images),
+        images=[numbers[one.image] for one in asked],
+        regions=Regions(grid_regions(pixels, config.seeing.cells, config.seeing.patch) for pixels in images),
         kinds=[one.kind for one in asked],
     )

@@ -19,10 +19,17 @@ from pydantic import Field
 from torch import Tensor
 
 from regard.config import Config
-from regard.data.batches import IGNORED, MARK, Position, bucketed, endless, num_samples
-from regard.data.masking import MaskingConfig, PieceTable, mask_row
-from regard.data.regions import UNKNOWN, Regions
-from regard.data.rows import Encoding, RowBatch, Rows
+from regard.data.batches import (
+    ADDED_TOKENS,
+    IGNORE_INDEX,
+    DataPosition,
+    bucket_by_length,
+    iterate_epochs,
+    random_uint64,
+)
+from regard.data.masking import MaskingConfig, MaskingVocab, mask_row
+from regard.data.regions import UNKNOWN_CLASS, Regions
+from regard.data.rows import Encoding, RowBatch, RowDataset
 from regard.errors import DataError
 
 # Streams of random numbers, for training and validation: the text of an image, masked words, masked regions.
@@ -102,7 +109,7 @@ class ImagesWithTexts:
 
     def pairs(self, config: PairingConfig, numbers: tuple[int, ...]) -> list[Paired]:
         """A text for every image, a function of the numbers."""
-        chance = num_samples(6 * len(self), *numbers).reshape(6, -1)
+        chance = random_uint64(6 * len(self), *numbers).reshape(6, -1)
         matching, negative, near, first = ((chance[row] >> np.uint64(11)) * 2.0**-53 for row in range(4))
         found = []
         for image, (which, shift) in enumerate(zip(chance[4].tolist(), chance[5].tolist(), strict=True)):
@@ -144,13 +151,13 @@ class ImageTextData:
 
     training: ImagesWithTexts
     validation: ImagesWithTexts
-    table: PieceTable
+    table: MaskingVocab
     config: PairingConfig
     context: int
 
     def training_batches(
-        self, *, max_tokens: int, seed: int, start: Position
-    ) -> Iterator[tuple[Position, ImageTextBatch]]:
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, ImageTextBatch]]:
         """Endless batches of at most `max_tokens` tokens and regions; each with the position of the next batch."""
 
         def plan(epoch: int) -> list[tuple[int, list[Paired]]]:
@@ -160,7 +167,7 @@ class ImageTextData:
                 for some in self._batches(self.training, pairs, max_tokens, seed, epoch)
             ]
 
-        for position, (epoch, pairs) in endless(plan, start):
+        for position, (epoch, pairs) in iterate_epochs(plan, start):
             yield position, self._collate(self.training, pairs, (seed, epoch, MASKS), (seed, epoch, REGIONS))
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[ImageTextBatch]:
@@ -180,7 +187,9 @@ class ImageTextData:
     ) -> list[np.ndarray]:
         lengths = np.array([min(2 + len(pair.text), self.context) for pair in pairs])
         regions = data.regions.counts[[pair.image for pair in pairs]]
-        return bucketed(lengths - MARK, regions - MARK, max_tokens=max_tokens, seed=seed, epoch=epoch)
+        return bucket_by_length(
+            lengths - ADDED_TOKENS, regions - ADDED_TOKENS, max_tokens=max_tokens, seed=seed, epoch=epoch
+        )
 
     def _collate(
         self, data: ImagesWithTexts, pairs: Sequence[Paired], masks: tuple[int, ...], regions: tuple[int, ...]
@@ -189,18 +198,18 @@ class ImageTextData:
             np.array([self.table.bos_id, *pair.text[: self.context - 2], self.table.eos_id], np.int64) for pair in pairs
         ]
         ids = np.full((len(pairs), max(map(len, texts))), self.table.pad_id, np.int64)
-        targets = np.full_like(ids, IGNORED)
+        targets = np.full_like(ids, IGNORE_INDEX)
         for row, (pair, text) in enumerate(zip(pairs, texts, strict=True)):
             ids[row, : len(text)] = text
             if pair.kind == MASKED:
-                found = mask_row(text, self.table.words(text), self.config.masking, self.table, (*masks, pair.image))
+                found = mask_row(text, self.table.word_ids(text), self.config.masking, self.table, (*masks, pair.image))
                 ids[row, : len(text)], targets[row, : len(text)] = found.ids, found.targets
-        positions = np.flatnonzero(targets != IGNORED)
+        positions = np.flatnonzero(targets != IGNORE_INDEX)
         shown = data.regions.collate([pair.image for pair in pairs])
         predicted, blank = self._masked_regions(pairs, shown.boxes, regions)
         targets_of_regions = shown.features if shown.classes is None else shown.classes
         if shown.classes is not None:
-            predicted &= shown.classes != UNKNOWN
+            predicted &= shown.classes != UNKNOWN_CLASS
         region_positions = predicted.flatten().nonzero()[:, 0]
         return ImageTextBatch(
             ids=torch.from_numpy(ids),
@@ -220,7 +229,7 @@ class ImageTextData:
     ) -> tuple[Tensor, Tensor]:
         """Which regions (B, R) are to predict, and which are blank: most of those, and the whole image where one is."""
         most = boxes.shape[1]
-        chance = np.stack([num_samples(2 * most, *numbers, pair.image).reshape(2, -1) for pair in pairs])
+        chance = np.stack([random_uint64(2 * most, *numbers, pair.image).reshape(2, -1) for pair in pairs])
         share = torch.from_numpy((chance >> np.uint64(11)) * 2.0**-53)  # (B, 2, R)
         predicted = (share[:, 0] < self.config.region_share) & boxes.any(-1)
         predicted &= torch.tensor([pair.kind == MASKED for pair in pairs])[:, None]
@@ -238,7 +247,7 @@ class ImageRowBatch(RowBatch):
     boxes: Tensor  # (B, R, 5); all zeros: padding
 
 
-class ImageRows(Rows):
+class ImageRows(RowDataset):
     """Questions as rows of ids, each with the number of its image, its target class and the kind of question."""
 
     def __init__(
@@ -258,7 +267,9 @@ class ImageRows(Rows):
     def plan(self, *, max_tokens: int, seed: int, epoch: int, most: int | None = None) -> list[np.ndarray]:
         """Every row once, bucketed by length, at most `max_tokens` tokens and regions a batch, padding included."""
         regions = self.regions.counts[self.images[:most]]
-        return bucketed(self.lengths[:most] - MARK, regions - MARK, max_tokens=max_tokens, seed=seed, epoch=epoch)
+        return bucket_by_length(
+            self.lengths[:most] - ADDED_TOKENS, regions - ADDED_TOKENS, max_tokens=max_tokens, seed=seed, epoch=epoch
+        )
 
     def collate(self, indices: np.ndarray) -> ImageRowBatch:
         shown = self.regions.collate(self.images[indices])

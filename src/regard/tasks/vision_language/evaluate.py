@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.captions import folder_and_file, read_captions, split_validation
 from regard.data.readers.easy_vqa import read_easy_vqa
-from regard.data.readers.pairs import BadLines
 from regard.errors import DataError
 from regard.tasks.run_settings import held_out_of
 from regard.tasks.vision_language.evaluate_scenes import score_asking, score_looking, score_pairs, score_retrieval
@@ -56,12 +56,12 @@ def _score_captioned(
     matcher: ImageTextMatcher, paths: Sequence[Path], validation: int | None, most: int | None
 ) -> dict[str, Any]:
     """Of all captions of a file, or of those that a run held out."""
-    bad = BadLines()
+    bad = BadRows()
     found = read_captions(*folder_and_file(paths), on_error="skip", report=bad)
     if validation is not None:
         found = split_validation(found, validation)[1]
     found = found[: most or AMONG]
-    scores = score_pairs(matcher, [one.captions[0] for one in found], [matcher.see(one.picture) for one in found])
+    scores = score_pairs(matcher, [one.captions[0] for one in found], [matcher.see(one.image) for one in found])
     return scores | ({"bad_lines": bad.summary()} if bad.count else {})
 
 
@@ -69,10 +69,10 @@ def _score_asked(runner: VisualQuestionAnswering | Pointer, paths: Sequence[Path
     """Of the questions that a folder keeps for testing."""
     if len(paths) != 1 or not isinstance(runner, VisualQuestionAnswering):
         raise DataError(f"got {', '.join(map(str, paths))}, wanted one folder, as easy-vqa has it, for what answers")
-    bad = BadLines()
+    bad = BadRows()
     asked = read_easy_vqa(paths[0], on_error="skip", report=bad).validation[:most]
-    pictures = {path: runner.see(path) for path in {one.picture for one in asked}}
-    found = runner.run_all([one.text for one in asked], [pictures[one.picture] for one in asked])
+    pictures = {path: runner.see(path) for path in {one.image for one in asked}}
+    found = runner.run_all([one.text for one in asked], [pictures[one.image] for one in asked])
     right: dict[str, list[bool]] = defaultdict(list)
     for one, said in zip(asked, found, strict=True):
         right[one.kind].append(said.answer == one.answer)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.regions import PictureRegions, side_by_side
+from regard.data.regions import ImageRegions, collate_regions
 from regard.errors import InputError
 from regard.inspection.capture import watch
 from regard.metrics.retrieval import recalls
@@ -34,7 +34,7 @@ def score_retrieval(matcher: ImageTextMatcher, count: int = 100) -> dict[str, An
     return score_pairs(matcher, [spoken(caption(scene)) for scene in scenes], pictures)
 
 
-def score_pairs(matcher: ImageTextMatcher, texts: Sequence[str], pictures: Sequence[PictureRegions]) -> dict[str, Any]:
+def score_pairs(matcher: ImageTextMatcher, texts: Sequence[str], pictures: Sequence[ImageRegions]) -> dict[str, Any]:
     """The same of any texts, each with its own picture."""
     scores = matcher.scores(texts, pictures)
     found: dict[str, Any] = {"pictures": len(pictures)}
@@ -100,7 +100,7 @@ def _looks(runner: VisionLanguagePipeline, scene: Scene, said: Caption) -> list[
     seeing = runner.model.config.seeing
     picture = scene_regions(scene, seeing)
     row = runner.tokenizer.encode_words(list(said.words), max_length=runner.model.config.context)
-    shown = side_by_side([picture])
+    shown = collate_regions([picture])
     with watch(runner.model, "*text_co_attention.attention.weights") as seen:
         runner.model.read(torch.tensor([row.ids]), torch.tensor([row.segment_ids]), shown.features, shown.boxes)
     weights = torch.stack([one[0] for (one,) in seen.values()])  # (meetings, H, T, R)

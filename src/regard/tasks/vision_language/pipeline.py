@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from regard.checkpoint import ModelFolder
-from regard.data.regions import PictureRegions, look, side_by_side
+from regard.data.regions import ImageRegions, collate_regions, image_regions
 from regard.errors import FolderError, InputError
 from regard.images.decoding import read_picture
 from regard.models.vilbert import ViLBERTConfig
 from regard.tasks.encoding import side_by_side as padded
 from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
 
-Picture = Path | str | bytes | np.ndarray | PictureRegions
+Picture = Path | str | bytes | np.ndarray | ImageRegions
 Boxes = Sequence[Sequence[float]]
 PAIRS = 256  # of a text and a picture that are read at a time
 
@@ -86,10 +86,10 @@ class VisionLanguagePipeline:
             )
         return cls(folder.kind, folder.model, tokenizer)
 
-    def see(self, picture: Picture, boxes: Boxes | None = None) -> PictureRegions:
+    def see(self, picture: Picture, boxes: Boxes | None = None) -> ImageRegions:
         """A picture as this model sees it."""
         seeing = self.model.config.seeing
-        if isinstance(picture, PictureRegions):
+        if isinstance(picture, ImageRegions):
             return self._own(picture)
         if seeing.patch is None:
             raise InputError("this model reads features of regions, not pixels; give regions, as read_regions has them")
@@ -99,9 +99,9 @@ class VisionLanguagePipeline:
             raise InputError(f"this model sees {seeing.cells} × {seeing.cells} cells of a picture; leave the boxes out")
         pixels = _pixels(picture)
         _check_boxes(boxes or (), pixels)
-        return look(pixels, boxes, cells=seeing.cells, patch=seeing.patch)
+        return image_regions(pixels, boxes, cells=seeing.cells, patch=seeing.patch)
 
-    def _own(self, picture: PictureRegions) -> PictureRegions:
+    def _own(self, picture: ImageRegions) -> ImageRegions:
         numbers = self.model.config.seeing.numbers
         if picture.features.ndim != 2 or not len(picture.features) or picture.features.shape[1] != numbers:
             raise InputError(f"the regions are {picture.features.shape}, wanted (R, {numbers}), one at least")
@@ -127,7 +127,7 @@ class VisionLanguagePipeline:
     def said(
         self,
         rows: Sequence[Encoding],
-        pictures: Sequence[PictureRegions],
+        pictures: Sequence[ImageRegions],
         say: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] | None = None,
     ) -> list[Tensor]:
         """What the model says of each row beside its picture: what it would say of the two alone."""
@@ -138,7 +138,7 @@ class VisionLanguagePipeline:
             some = order[start : start + PAIRS]
             ids = padded([rows[i].ids for i in some], self.model.config.special_ids.pad_id)
             segment_ids = padded([rows[i].segment_ids for i in some], 0)
-            shown = side_by_side([pictures[i] for i in some])
+            shown = collate_regions([pictures[i] for i in some])
             answers = (say or self.model)(ids, segment_ids, shown.features, shown.boxes)
             found |= dict(zip(some, answers, strict=True))
         return [found[i] for i in range(len(rows))]
@@ -147,18 +147,18 @@ class VisionLanguagePipeline:
 class ImageTextMatcher(VisionLanguagePipeline):
     """`rank_pictures(text, pictures)` and `rank_texts(picture, texts)` put the best first; `match` judges one pair."""
 
-    def scores(self, texts: Sequence[str], pictures: Sequence[PictureRegions]) -> np.ndarray:
+    def scores(self, texts: Sequence[str], pictures: Sequence[ImageRegions]) -> np.ndarray:
         """How well each text goes with each picture: (texts, pictures), logits."""
         rows = self.encode(texts)
         pairs = [(row, picture) for row in rows for picture in pictures]
         found = self.said([row for row, _ in pairs], [picture for _, picture in pairs], self._fit)
         return np.array([float(one) for one in found]).reshape(len(rows), len(pictures))
 
-    def rank_pictures(self, text: str, pictures: Sequence[PictureRegions]) -> list[Ranked]:
+    def rank_pictures(self, text: str, pictures: Sequence[ImageRegions]) -> list[Ranked]:
         """All pictures, as `see` gives them, the likeliest for the text first."""
         return _ranked(self.scores([text], pictures)[0])
 
-    def rank_texts(self, picture: PictureRegions, texts: Sequence[str]) -> list[Ranked]:
+    def rank_texts(self, picture: ImageRegions, texts: Sequence[str]) -> list[Ranked]:
         """All texts, the likeliest for the picture first."""
         return _ranked(self.scores(texts, [picture])[:, 0])
 
@@ -183,7 +183,7 @@ class VisualQuestionAnswering(VisionLanguagePipeline):
     def run(self, question: str, picture: Picture, boxes: Boxes | None = None) -> Answered:
         return self.run_all([question], [self.see(picture, boxes)])[0]
 
-    def run_all(self, questions: Sequence[str], pictures: Sequence[PictureRegions]) -> list[Answered]:
+    def run_all(self, questions: Sequence[str], pictures: Sequence[ImageRegions]) -> list[Answered]:
         """An answer to each question about its picture."""
         logits = self.said(self.encode(questions), pictures)
         return [self._answered(*one) for one in zip(questions, logits, strict=True)]
@@ -201,7 +201,7 @@ class Pointer(VisionLanguagePipeline):
     def run(self, phrase: str, picture: Picture, boxes: Boxes | None = None) -> Pointed:
         return self.run_all([phrase], [self.see(picture, boxes)])[0]
 
-    def run_all(self, phrases: Sequence[str], pictures: Sequence[PictureRegions]) -> list[Pointed]:
+    def run_all(self, phrases: Sequence[str], pictures: Sequence[ImageRegions]) -> list[Pointed]:
         """The region that each phrase means in its picture."""
         logits = self.said(self.encode(phrases), pictures)
         found = []

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.batches import Position
+from regard.data.batches import DataPosition
 from regard.tasks.vision_language.dataset import MASKED, NEAR, TRUE, ImageTextBatch, ImageTextData
 
 
@@ -35,11 +35,11 @@ class ImageText:
         self.data = data
 
     def training_batches(
-        self, *, max_tokens: int, seed: int, start: Position
-    ) -> Iterator[tuple[Position, ImageTextBatch]]:
+        self, *, max_tokens: int, seed: int, start: DataPosition
+    ) -> Iterator[tuple[DataPosition, ImageTextBatch]]:
         return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
-    def batches_an_epoch(self, *, max_tokens: int, seed: int) -> None:
+    def batches_per_epoch(self, *, max_tokens: int, seed: int) -> None:
         """Texts and masks are other ones in every pass: there is no end to them."""
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[ImageTextBatch]:

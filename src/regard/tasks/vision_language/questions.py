@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.config import Config
-from regard.data.rows import RowData
+from regard.data.rows import RowSplits
 from regard.tasks.row_batches import RowLearning
 from regard.tasks.vision_language.dataset import ImageRowBatch
 
@@ -27,7 +27,7 @@ class PictureQuestions(RowLearning):
     name = "picture-questions"
     unit = "questions"
 
-    def __init__(self, data: RowData, kinds: Sequence[str]) -> None:
+    def __init__(self, data: RowSplits, kinds: Sequence[str]) -> None:
         super().__init__(data)
         self.kinds = kinds  # of the held-out questions, by their numbers
 
