@@ -47,10 +47,14 @@ def content(model):
     return core.to_str()
 
 
+def unigram(content):
+    return UnigramTokenizer(tokenizers.Tokenizer.from_str(content), content.encode())
+
+
 @pytest.fixture(scope="module", params=["spiece.model", "tokenizer.json"])
 def tokenizer(request, model, content):
     if request.param == "tokenizer.json":
-        return UnigramTokenizer(content)
+        return unigram(content)
     return SentencePieceTokenizer(model, extra_tokens=SENTINELS)
 
 
@@ -69,7 +73,7 @@ def tokenizer(request, model, content):
     ],
 )
 def test_both_forms_give_the_same_ids(model, content, text):
-    ours, other = UnigramTokenizer(content), SentencePieceTokenizer(model, extra_tokens=SENTINELS)
+    ours, other = unigram(content), SentencePieceTokenizer(model, extra_tokens=SENTINELS)
     ids = ours.encode(text)
     assert ids == other.encode(text)
     assert ours.vocab == other.vocab
@@ -106,11 +110,11 @@ def test_another_tokenizer_is_refused(content, tmp_path):
     with pytest.raises(FolderError, match="tokenizer.json is no Unigram tokenizer"):
         UnigramTokenizer.load(path)
     path.write_text(content[:500])
-    with pytest.raises(FolderError, match="tokenizer.json cannot be read as a tokenizer.json"):
+    with pytest.raises(FolderError, match="tokenizer.json: cannot be read as a tokenizer.json"):
         UnigramTokenizer.load(path)
     path.write_text(content.replace("</s>", "<end>"))
     with pytest.raises(FolderError, match="has no </s>; wanted the tokenizer of a T5 or Marian model; copy it again"):
         UnigramTokenizer.load(path)
     path.unlink()
-    with pytest.raises(FolderError, match="tokenizer.json cannot be read"):
+    with pytest.raises(FolderError, match="tokenizer.json: cannot be read"):
         UnigramTokenizer.load(path)
