@@ -27,7 +27,7 @@ TINY = [
     "data.whole_word_tokens=100",
     "data.validation=40",
     "training.max_tokens=512",
-    "training.evaluate_on=20",
+    "training.evaluate_examples=20",
     "training.warmup=5",
 ]
 

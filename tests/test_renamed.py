@@ -127,3 +127,8 @@ def test_an_old_run_resumes_to_the_same_weights(tmp_path, here):
     assert after == pytest.approx(EXPECTED["transformer"]["resumed"], rel=1e-4, abs=1e-5)
     assert after != pytest.approx(EXPECTED["transformer"]["logits"], rel=1e-4, abs=1e-5)
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["format"] == checkpoint.FORMAT
+
+
+def test_no_name_is_renamed_to_itself():
+    for names in (renamed.KEYS, renamed.KINDS, renamed.PROGRESS):
+        assert not [old for old, new in names.items() if old == new]

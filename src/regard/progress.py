@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def note(line: str) -> None:
-    """Print a line beside the result, on standard error."""
+    """Print a line on standard error, so that standard output has the result alone."""
     print(line, file=sys.stderr)
 
 
 def follow(reports: "Iterable[Report]") -> "Report":
-    """Draw the reports as they come; gives the last one, with the newest held-out scores."""
+    """Draw the reports as they come; returns the last one."""
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("step {task.completed:>5,.0f} of {task.total:,.0f}"),
@@ -53,16 +53,16 @@ def _line(report: "Report") -> str:
     if report.utilization is not None:
         parts.insert(2, f"{report.utilization:.0%} of the matrix limit")
     if "bits_per_byte" in report.validation:
-        parts.append(f"held-out loss {report.validation['loss']:.3f}")
-    for name, said in (
-        ("masked_accuracy", "hidden words"),
+        parts.append(f"validation loss {report.validation['loss']:.3f}")
+    for name, label in (
+        ("masked_accuracy", "masked tokens"),
         ("next_accuracy", "next sentences"),
         ("accuracy", "accuracy"),
     ):
         if name in report.validation:
-            parts.append(f"{said} {report.validation[name]:.1%}")
+            parts.append(f"{label} {report.validation[name]:.1%}")
     if "exact_match" in report.validation:
-        parts.append(f"held-out exact {report.validation['exact_match']:.1%}")
+        parts.append(f"exact match {report.validation['exact_match']:.1%}")
     if "bleu" in report.validation:
         parts.append(f"BLEU {report.validation['bleu']:.1f}")
     return " · ".join(parts)

@@ -31,8 +31,13 @@ KEYS = {
     "task.regions": "task.region_share",
     "task.own_words": "task.scheduled_sampling",
     "training.accumulate": "training.gradient_accumulation",
+    "training.average": "training.average_checkpoints",
     "training.batch_tokens": "training.max_tokens",
+    "training.clip": "training.max_grad_norm",
     "training.compiled": "training.compile",
+    "training.decay": "training.decay_share",
+    "training.evaluate_on": "training.evaluate_examples",
+    "training.keep": "training.keep_checkpoints",
     "training.recompute": "training.activation_checkpointing",
     "data.apart": "data.separate_documents",
     "data.captions": "data.captions_per_scene",
@@ -63,7 +68,7 @@ KINDS = {
 VQA_RECIPES = {"questions": "vqa", "statements": "statements", "phrases": "grounding", "captions": "retrieval"}
 
 # Of the state of a run (training.json).
-PROGRESS = {"heldout": "validation", "best_heldout": "best_validation"}
+PROGRESS = {"heldout": "validation", "best_heldout": "best_validation", "worse_in_a_row": "evaluations_since_best"}
 
 # Kind (its first word) -> patterns in the names of its weights, and what stands there now.
 WEIGHTS = {

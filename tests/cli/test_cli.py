@@ -111,7 +111,7 @@ def test_a_trained_model_outlives_a_mistake_about_its_settings(here, story, tiny
     train = ("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocab_size=300")
     assert here(*train, "training.steps=2").returncode == 0
     done = here(*train, "training.steps=4", "training.epochs=1")
-    assert "training.epochs: this task draws its batches without end" in last_line(done)
+    assert "training.epochs: this task samples its batches without end" in last_line(done)
     assert json.loads(here("info", tmp_path / "run", "--json").stdout)["verified"] is True
 
 
@@ -137,7 +137,7 @@ def test_more_steps_go_on(command, trained, tiny, tmp_path):
     done = command("train", "translator", "-o", folder, "training.steps=62", *tiny, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["step"] == 62
-    assert "going on from" in done.stderr
+    assert "resuming from" in done.stderr
 
 
 def test_run_translates_arguments_and_lines(here, trained):
@@ -304,7 +304,7 @@ def test_a_run_that_breaks_off_before_its_first_step_leaves_nothing(
 def test_a_run_that_left_the_road_keeps_its_metrics(here, story, tiny_text, tmp_path, monkeypatch):
     monkeypatch.setattr("regard.training.loop.take_step", lambda *arguments: (math.nan, math.nan))
     done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocab_size=300")
-    assert "the fifth in a row; there was no checkpoint yet" in last_line(done)
+    assert "the fifth in a row; there is no checkpoint yet" in last_line(done)
     assert (tmp_path / "run" / "metrics.jsonl").read_text().count("skipped") == 5
 
 

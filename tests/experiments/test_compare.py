@@ -16,7 +16,7 @@ from regard.tasks.recipe import TrainingInputs
 FEW = [
     "training.steps=4",
     "training.max_tokens=512",
-    "training.evaluate_on=4",
+    "training.evaluate_examples=4",
     "data.num_pairs=300",
     "data.validation=30",
     "data.max_sentences=2",

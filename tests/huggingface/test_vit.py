@@ -29,7 +29,7 @@ SHAPES = {
     },
     "gelu_new": {"hidden_act": "gelu_new", "num_hidden_layers": 1, "image_size": 16},
 }
-TINY = ["model.width=16", "model.heads=2", "model.feed_forward=16", "data.validation=4", "training.evaluate_on=2"]
+TINY = ["model.width=16", "model.heads=2", "model.feed_forward=16", "data.validation=4", "training.evaluate_examples=2"]
 TINY += ["training.max_tokens=200", "training.warmup=1", "training.steps=2"]
 
 

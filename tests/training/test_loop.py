@@ -1,4 +1,4 @@
-"""The loop on a lesson small enough to know: what it saves, skips, stops for and goes on from."""
+"""The training loop on a tiny regression task: what it saves, skips, stops for and resumes from."""
 
 import fcntl
 import json
@@ -14,18 +14,20 @@ from torch import nn
 from regard.checkpoint import encode_tensors
 from regard.data.batches import DataPosition
 from regard.errors import ConfigError, FolderError, TrainingError
-from regard.training.loop import TrainingConfig, is_over, train
+from regard.training.config import TrainingConfig
+from regard.training.loop import train
 from regard.training.run_folder import RunFolder
+from regard.training.schedule import is_over
 
 
 @dataclass(frozen=True)
 class Batch:
-    words: torch.Tensor
+    inputs: torch.Tensor
     tokens: int
 
 
 class Doubling:
-    """Learn to double numbers; the loss of chosen steps can be spoiled."""
+    """Learn to double numbers; `spoiled` steps have a loss of NaN."""
 
     unit = "numbers"
     epoch: int | None = None
@@ -53,8 +55,8 @@ class Doubling:
             self.evaluations += 1
             if self.evaluations > self.worse_from:
                 return torch.tensor(1000.0 + self.evaluations)
-        noisy = nn.functional.dropout(batch.words, 0.1, model.training)
-        loss = (model(noisy) - 2 * batch.words).square().sum()
+        noisy = nn.functional.dropout(batch.inputs, 0.1, model.training)
+        loss = (model(noisy) - 2 * batch.inputs).square().sum()
         return loss * math.nan if model.training and model.steps() in self.spoiled else loss
 
     def metrics(self, model, loss, batches, generate):
@@ -68,8 +70,8 @@ class Model(nn.Module):
         self.layer = nn.Linear(4, 4)
         self._step = 0
 
-    def forward(self, words):
-        return self.layer(words)
+    def forward(self, inputs):
+        return self.layer(inputs)
 
     def steps(self):
         return self._step
@@ -102,7 +104,7 @@ def weights(model):
     return model.layer.weight.detach().clone()
 
 
-def test_it_learns_and_leaves_metrics_and_tensorboard(folder):
+def test_it_learns_and_writes_metrics_and_tensorboard(folder):
     _, reports = go(folder, steps=200)
     assert reports[-2].loss < reports[0].loss / 10
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
@@ -113,32 +115,32 @@ def test_it_learns_and_leaves_metrics_and_tensorboard(folder):
 
 
 @pytest.mark.parametrize("stop", [1, 4, 5, 6, 13, 19])
-def test_a_run_that_is_left_and_taken_up_again_ends_the_same(folder, tmp_path, stop):
+def test_an_interrupted_run_resumes_to_the_same_weights(folder, tmp_path, stop):
     whole, _ = go(folder)
 
-    class LeftError(Exception):
+    class InterruptedRunError(Exception):
         pass
 
-    def leave(report, model):
+    def interrupt(report, model):
         if report.step == stop:
-            raise LeftError
+            raise InterruptedRunError
 
-    with pytest.raises(LeftError):
-        go(tmp_path / "other", on_report=leave)
+    with pytest.raises(InterruptedRunError):
+        go(tmp_path / "other", on_report=interrupt)
     again, reports = go(tmp_path / "other")
     assert torch.equal(weights(whole), weights(again))
     if stop >= 5:
-        assert "going on from" in reports[0].note
+        assert "resuming from" in reports[0].note
     steps = [json.loads(line)["step"] for line in (tmp_path / "other" / "metrics.jsonl").read_text().splitlines()]
     assert steps == sorted(steps)
 
 
-def test_a_changed_seed_changes_the_end(folder, tmp_path):
+def test_another_seed_gives_other_weights(folder, tmp_path):
     assert not torch.equal(weights(go(folder)[0]), weights(go(tmp_path / "other", seed=2)[0]))
 
 
-def test_epochs_say_how_many_steps_there_are(tmp_path):
-    """Three passes over data of five batches, two of them a step: eight steps, on a schedule that ends there."""
+def test_epochs_decide_the_number_of_steps(tmp_path):
+    """Three epochs of five batches, two batches a step: eight steps, and the schedule ends there."""
 
     class Counted(Doubling):
         epoch = 5
@@ -149,7 +151,7 @@ def test_epochs_say_how_many_steps_there_are(tmp_path):
         "gradient_accumulation": 2,
         "schedule": "linear",
         "warmup": 50,
-    }  # of warmup a tenth: none
+    }  # limited to a tenth of the run: none
     model, reports = go(tmp_path / "a", Counted(), **passes)
     assert [report.steps for report in reports[:-1]] == [8] * 8
     progress = RunFolder(tmp_path / "a").newest_progress()
@@ -159,37 +161,37 @@ def test_epochs_say_how_many_steps_there_are(tmp_path):
     assert not is_over(progress, TrainingConfig(steps=1000, epochs=3.5))  # the run may be lengthened
 
 
-def test_epochs_of_data_without_end_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="training.epochs: .* give training.steps"):
+def test_epochs_of_endless_data_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="training.epochs: .* use training.steps"):
         go(tmp_path, Doubling(), epochs=2)
 
 
-def test_accumulated_batches_equal_one_large_batch(tmp_path):
-    """Two halves of 16 make the gradient that one of 32 makes, when the loss is a mean over all tokens."""
+def test_gradient_accumulation_equals_one_large_batch(tmp_path):
+    """Two halves of 16 make the gradient that one of 32 makes, because the loss is a mean over all tokens."""
 
     class Fixed(Doubling):
         def training_batches(self, *, max_tokens, seed, start):
             index = start.index
-            words = torch.randn(32, 4, generator=torch.Generator().manual_seed(0))
+            inputs = torch.randn(32, 4, generator=torch.Generator().manual_seed(0))
             while True:
                 index += 1
                 half = index % 2 if max_tokens == 16 else slice(None)
-                yield DataPosition(0, index), Batch(words.view(2, 16, 4)[half].reshape(-1, 4), max_tokens)
+                yield DataPosition(0, index), Batch(inputs.view(2, 16, 4)[half].reshape(-1, 4), max_tokens)
 
         def loss(self, model, batch):
-            return (model(batch.words) - 2 * batch.words).square().sum()
+            return (model(batch.inputs) - 2 * batch.inputs).square().sum()
 
     halves, _ = go(tmp_path / "a", Fixed(), gradient_accumulation=2, max_tokens=16)
     once, _ = go(tmp_path / "b", Fixed(), max_tokens=32)
     torch.testing.assert_close(weights(halves), weights(once))
 
 
-def test_checkpoints_are_every_so_many_steps_and_only_the_newest_stay(folder):
-    go(folder, keep=3)
+def test_checkpoints_are_saved_every_n_steps_and_the_newest_kept(folder):
+    go(folder, keep_checkpoints=3)
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["step-10", "step-15", "step-20"]
 
 
-def test_a_step_that_is_not_finite_is_skipped_and_written_down(folder):
+def test_a_step_with_a_nan_loss_is_skipped_and_logged(folder):
     before = {}
 
     def watch(report, model):
@@ -203,28 +205,28 @@ def test_a_step_that_is_not_finite_is_skipped_and_written_down(folder):
     assert next(line for line in lines if line.get("skipped"))["loss"] == "nan"
 
 
-def test_five_in_a_row_end_the_run_and_name_the_last_good_checkpoint(folder):
+def test_five_skipped_steps_in_a_row_end_the_run_and_name_the_last_good_checkpoint(folder):
     with pytest.raises(
         TrainingError, match=r"step 13: loss nan.*fifth in a row; the last good checkpoint is .*step-10"
     ):
         go(folder, Doubling(spoiled=range(9, 99)))
 
 
-def test_a_damaged_checkpoint_is_passed_over_and_the_end_is_the_same(folder, tmp_path):
+def test_a_damaged_checkpoint_is_skipped_and_the_final_weights_are_the_same(folder, tmp_path):
     whole, _ = go(tmp_path / "whole")
     go(folder, steps=15)
     data = bytearray((folder / "checkpoints/step-15/optimizer.safetensors").read_bytes())
     data[-1] ^= 1
     (folder / "checkpoints/step-15/optimizer.safetensors").write_bytes(data)
     again, reports = go(folder)
-    assert "passed over" in reports[0].note
+    assert "skipped" in reports[0].note
     assert "optimizer.safetensors is damaged" in reports[0].note
-    assert "going on from" in reports[1].note
+    assert "resuming from" in reports[1].note
     assert "step-10" in reports[1].note
     assert torch.equal(weights(whole), weights(again))
 
 
-def test_a_damaged_checkpoint_does_not_count_among_the_newest(folder):
+def test_a_damaged_checkpoint_is_not_counted_as_one_to_keep(folder):
     go(folder, steps=15)
     for name in ("step-10", "step-15"):
         (folder / "checkpoints" / name / "training.json").write_text("{}")
@@ -232,18 +234,18 @@ def test_a_damaged_checkpoint_does_not_count_among_the_newest(folder):
     assert [path.name for path in RunFolder(folder).folders()] == ["step-8", "step-10"]
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path):
+def test_a_folder_that_holds_no_run_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(FolderError, match="is not empty and holds no run"), RunFolder(tmp_path).locked():
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_when_no_checkpoint_is_good_it_says_so_and_begins_anew(folder):
+def test_without_an_intact_checkpoint_the_run_starts_from_scratch(folder):
     go(folder, steps=5)
     (folder / "checkpoints/step-5/training.json").unlink()
     _, reports = go(folder)
-    assert [report.note for report in reports[:2]][1] == "no good checkpoint is left: starting anew"
+    assert [report.note for report in reports[:2]][1] == "no intact checkpoint is left; starting from scratch"
     assert reports[2].step == 1
 
 
@@ -263,7 +265,7 @@ def test_a_checkpoint_of_another_model_is_refused(folder, layer, said):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_signal_saves_and_leaves_and_the_rest_is_the_same(folder, tmp_path, number):
+def test_a_stop_signal_saves_a_checkpoint_and_the_run_resumes_to_the_same_weights(folder, tmp_path, number):
     whole, _ = go(tmp_path / "whole")
     handler = signal.getsignal(number)
 
@@ -279,7 +281,7 @@ def test_a_stop_signal_saves_and_leaves_and_the_rest_is_the_same(folder, tmp_pat
     assert torch.equal(weights(go(folder)[0]), weights(whole))
 
 
-def test_the_best_weights_are_kept_and_early_stop_ends_the_run(folder):
+def test_early_stopping_ends_the_run_and_keeps_the_best_weights(folder):
     task = Doubling(worse_from=2)
     kept = {}
 
@@ -289,12 +291,12 @@ def test_the_best_weights_are_kept_and_early_stop_ends_the_run(folder):
 
     model, reports = go(folder, task, watch, steps=100, evaluate_every=5, patience=3)
     assert reports[-1].step == 25
-    assert "kept the weights of step 10, whose held-out loss was the lowest" in reports[-1].note
+    assert "kept the weights of step 10, which has the lowest validation loss" in reports[-1].note
     assert torch.equal(weights(model), kept[10])
     assert (folder / "checkpoints/step-10").is_dir()
 
 
-def test_checkpoint_averaging_is_tried_and_used_when_it_is_better(folder):
+def test_checkpoint_averaging_is_used_when_its_validation_loss_is_lower(folder):
     kept = {}
 
     def watch(report, model):
@@ -302,41 +304,41 @@ def test_checkpoint_averaging_is_tried_and_used_when_it_is_better(folder):
             kept[report.step] = weights(model)
 
     class Noisy(Doubling):
-        """Every batch has a goal of its own about the true one: weights swing, and their mean is better than each."""
+        """Each batch has a noisy target: the weights oscillate, and their mean is better than each of them."""
 
         def loss(self, model, batch):
-            goal = 2 * batch.words
+            target = 2 * batch.inputs
             if model.training:
-                goal = goal + batch.words.flip(1) * torch.randn(1)
-            return (model(batch.words) - goal).square().sum()
+                target = target + batch.inputs.flip(1) * torch.randn(1)
+            return (model(batch.inputs) - target).square().sum()
 
-    settings = {"steps": 60, "learning_rate": 0.2, "schedule": "constant", "average": 4}
+    settings = {"steps": 60, "learning_rate": 0.2, "schedule": "constant", "average_checkpoints": 4}
     model, reports = go(folder, Noisy(), watch, **settings)
     assert "kept the mean of 4 checkpoints" in reports[-1].note
     mean = sum(kept[step].double() for step in (45, 50, 55, 60)) / 4
     torch.testing.assert_close(weights(model), mean.float())
 
 
-def test_minutes_end_a_run(folder):
+def test_a_time_limit_ends_the_run(folder):
     _, reports = go(folder, steps=10**6, minutes=0.01)
     assert 1 <= reports[-1].step < 10**6
 
 
-def test_two_runs_do_not_share_a_folder(folder):
+def test_two_runs_cannot_train_in_one_folder(folder):
     run = RunFolder(folder)
     with run.locked(), pytest.raises(TrainingError, match="another run is training in"), RunFolder(folder).locked():
         pass
 
 
-def test_a_lock_whose_file_was_taken_back_meanwhile_is_none(folder, monkeypatch):
-    """A run waits with the file open while another, which could not begin, removes it: it locks the new file."""
+def test_a_lock_file_deleted_while_waiting_is_locked_again(folder, monkeypatch):
+    """A run has the lock file open while another, which failed to start, deletes it: it locks the new file."""
     flock = fcntl.flock
 
-    def taken_back(file, operation):
+    def delete_first(file, operation):
         monkeypatch.undo()
-        RunFolder(folder).take_back()
+        RunFolder(folder).remove_new_run()
         flock(file, operation)
 
-    monkeypatch.setattr(fcntl, "flock", taken_back)
+    monkeypatch.setattr(fcntl, "flock", delete_first)
     with RunFolder(folder).locked(), pytest.raises(TrainingError, match="another run"), RunFolder(folder).locked():
         pass

@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from regard.training.muon import Muon, orthogonalized
-from regard.training.optimizer import learning_rate, make_optimizers, optimizer_tensors, restore_optimizers
+from regard.training.muon import Muon, orthogonalize
+from regard.training.optimizer import make_optimizers, optimizer_tensors, restore_optimizers
+from regard.training.schedule import learning_rate
 
 
-def test_warm_up_is_a_straight_line_to_the_peak():
+def test_warmup_is_linear_to_the_peak():
     rates = [learning_rate(step, schedule="cosine", peak=2.0, warmup=4, total=100) for step in (1, 2, 4)]
     assert rates == [0.5, 1.0, 2.0]
 
@@ -22,7 +23,7 @@ def test_inverse_square_root_is_the_papers_formula():
 
 
 @pytest.mark.parametrize(("schedule", "half"), [("cosine", 0.5), ("linear", 0.5), ("constant", 1.0)])
-def test_the_way_down(schedule, half):
+def test_decay_after_the_warmup(schedule, half):
     def rate(step):
         return learning_rate(step, schedule=schedule, peak=1.0, warmup=10, total=110)
 
@@ -31,11 +32,11 @@ def test_the_way_down(schedule, half):
     assert rate(500) == rate(110)
 
 
-def test_warm_up_stable_decay():
+def test_warmup_stable_decay():
     """To the peak in 10 steps, there until the last fifth of 100, then straight down to zero."""
 
     def rate(step, decay=0.2):
-        return learning_rate(step, schedule="wsd", peak=2.0, warmup=10, total=100, decay=decay)
+        return learning_rate(step, schedule="wsd", peak=2.0, warmup=10, total=100, decay_share=decay)
 
     assert [rate(step) for step in (1, 5, 10)] == pytest.approx([0.2, 1.0, 2.0])
     assert [rate(step) for step in (11, 50, 80)] == [2.0, 2.0, 2.0]
@@ -44,7 +45,7 @@ def test_warm_up_stable_decay():
     assert [rate(step, decay=1.0) for step in (20, 60)] == pytest.approx([1.6, 0.8])
 
 
-def test_only_matrices_decay():
+def test_only_matrices_have_weight_decay():
     model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))
     (adam,) = make_optimizers(model, kind="adamw", weight_decay=0.1)
     assert [(len(group["params"]), group["weight_decay"]) for group in adam.param_groups] == [(1, 0.1), (3, 0.0)]
@@ -58,9 +59,9 @@ def test_muon_takes_the_matrices_of_linear_layers_and_adamw_the_rest():
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (4, 32)])
-def test_orthogonalizing_keeps_the_directions_and_evens_their_sizes(shape):
+def test_orthogonalizing_keeps_the_singular_vectors_and_sets_the_values_to_one(shape):
     matrix = torch.randn(3, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found = orthogonalized(matrix, rounds=6)
+    found = orthogonalize(matrix, iterations=6)
     left, _, right = torch.linalg.svd(matrix, full_matrices=False)
     assert (torch.linalg.svdvals(found) - 1).abs().max() < 0.35
     # u · found · v is diagonal: the directions are the matrix's own
@@ -68,7 +69,7 @@ def test_orthogonalizing_keeps_the_directions_and_evens_their_sizes(shape):
     assert (turned - torch.diag_embed(torch.diagonal(turned, dim1=1, dim2=2))).abs().max() < 1e-6
 
 
-def test_muon_steps_standing_matrices_as_lying_ones():
+def test_muon_steps_tall_matrices_like_wide_ones():
     gradient = torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
     lying, standing = nn.Parameter(torch.zeros(3, 8)), nn.Parameter(torch.zeros(8, 3))
     lying.grad, standing.grad = gradient.clone(), gradient.T.clone()

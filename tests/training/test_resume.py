@@ -1,4 +1,4 @@
-"""Kill a run at any moment, run the command again: the end is the same to the byte."""
+"""A run killed at any moment and started again ends with the same weights, byte for byte."""
 
 import hashlib
 import os
@@ -31,7 +31,7 @@ def steps_saved(folder):
 
 
 def kill_when(process, ready, timeout=120.0):
-    """Kill -9 once `ready()`; False when the run was over before."""
+    """Send SIGKILL once `ready()`; False if the run ended before."""
     deadline = time.monotonic() + timeout
     while process.poll() is None and not ready() and time.monotonic() < deadline:
         time.sleep(0.002)
@@ -42,10 +42,10 @@ def kill_when(process, ready, timeout=120.0):
     return not over
 
 
-def test_killed_and_run_again_equals_uninterrupted(tmp_path, tiny):
+def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(tmp_path, tiny):
     wanted = finish(tmp_path / "whole", tiny)
     folder = tmp_path / "killed"
-    # While a checkpoint is being written, and some steps behind one: whatever the moment, the end is the same.
+    # Killed while a checkpoint is being written, and some steps after one.
     assert kill_when(start(folder, tiny), lambda: list((folder / "checkpoints").glob(".new-*")))
     assert kill_when(start(folder, tiny), lambda: max(steps_saved(folder), default=0) >= 20)
     assert not (folder / "model.safetensors").exists()
@@ -53,7 +53,7 @@ def test_killed_and_run_again_equals_uninterrupted(tmp_path, tiny):
     assert not list(folder.rglob(".new-*"))
 
 
-def test_so_does_a_language_model_with_dropout(tmp_path, tiny_text, story):
+def test_a_killed_language_model_with_dropout_resumes_to_the_same_weights(tmp_path, tiny_text, story):
     settings = [*tiny_text, "model.vocab_size=300", "model.dropout=0.1", "training.activation_checkpointing=true"]
     recipe = ["gpt", str(story)]
     wanted = finish(tmp_path / "whole", settings, recipe)

@@ -44,7 +44,7 @@ from regard.generation import Beam, Greedy, generate
 from regard.generation.decode import Limits
 from regard.inspection.capture import watch
 from regard.layers.tap import taps
-from regard.training.validation import evaluating
+from regard.training.validation import evaluation_mode
 
 SAME = 1e-4  # the largest deviation, in spreads of the logits, that rounding to float32 may cause
 CHANGED = 1e-3  # the smallest that counts as a change
@@ -91,7 +91,7 @@ def check(adapter: ModelAdapter, seed: int = 0) -> Iterator[Finding]:
     """Check every law on a model, in evaluation mode, with random tokens."""
     for law in LAWS:
         torch.manual_seed(seed)
-        with evaluating(adapter.module):
+        with evaluation_mode(adapter.module):
             try:
                 yield Finding(law, float(law.measure(adapter)))
             except NotApplicable as reason:

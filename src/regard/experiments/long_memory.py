@@ -19,7 +19,8 @@ from regard.recipes.translator_comparison import SPECS
 from regard.runtime import seed_everything
 from regard.synthetic.memory import BEGIN, END, PADDING, TASKS, VOCABULARY, MemoryTask, exercise
 from regard.training.loop import take_step
-from regard.training.optimizer import Kind, learning_rate, make_optimizers
+from regard.training.optimizer import Kind, make_optimizers
+from regard.training.schedule import learning_rate
 
 ROWS = 48
 RATES: dict[Kind, float] = {"adamw": 5e-3, "muon": 1e-2}  # not tried out against others
@@ -87,7 +88,7 @@ def study(rung: str, *, longest: int, steps: int, distances: Sequence[int], seed
     for step, length in enumerate(lengths, 1):
         rate = learning_rate(step, schedule="linear", peak=RATES[kind], warmup=WARMUP, total=steps)
         lessons = [_lesson(task, length, seed=seed * 1_000_003 + step) for task in TASKS]
-        take_step(model, Remembering(), optimizers, lessons, rate, clip=1.0)  # type: ignore[arg-type]
+        take_step(model, Remembering(), optimizers, lessons, rate, max_grad_norm=1.0)  # type: ignore[arg-type]
     model.eval()
     for task in TASKS:
         for distance in distances:

@@ -28,7 +28,7 @@ from regard.tasks.masked_lm.data import (
 )
 from regard.tasks.masked_lm.task import MaskedLanguageConfig
 from regard.tasks.recipe import Recipe, TrainingInputs
-from regard.training.loop import TrainingConfig
+from regard.training.config import TrainingConfig
 
 
 def settings(inputs: TrainingInputs) -> MaskedRun:

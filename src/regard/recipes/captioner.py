@@ -27,7 +27,7 @@ from regard.models.captioner import CaptionerConfig
 from regard.tasks.captioning.data import DEFAULT_DATA, EXAMPLE, CaptionDataConfig, CaptioningRun, prepare
 from regard.tasks.captioning.task import CaptioningConfig
 from regard.tasks.recipe import Recipe, TrainingInputs
-from regard.training.loop import TrainingConfig
+from regard.training.config import TrainingConfig
 
 
 def settings(inputs: TrainingInputs) -> CaptioningRun:

@@ -23,7 +23,7 @@ from regard.tasks.language_modeling.data import (
 )
 from regard.tasks.language_modeling.task import LanguageModelingConfig
 from regard.tasks.recipe import Recipe, TrainingInputs
-from regard.training.loop import TrainingConfig
+from regard.training.config import TrainingConfig
 
 
 def settings(inputs: TrainingInputs) -> LanguageModelingRun:

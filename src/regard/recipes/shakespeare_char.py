@@ -6,7 +6,7 @@ from regard.models.gpt import GPTConfig
 from regard.tasks.language_modeling.data import LanguageModelingRun, prepare
 from regard.tasks.language_modeling.task import LanguageModelingConfig
 from regard.tasks.recipe import Recipe, TrainingInputs
-from regard.training.loop import TrainingConfig
+from regard.training.config import TrainingConfig
 
 
 def small(inputs: TrainingInputs) -> LanguageModelingRun:

@@ -28,7 +28,7 @@ from regard.tasks.translation.data import (
     prepare,
 )
 from regard.tasks.translation.task import TranslationConfig
-from regard.training.loop import TrainingConfig
+from regard.training.config import TrainingConfig
 
 
 def settings(inputs: TrainingInputs) -> TranslationRun:

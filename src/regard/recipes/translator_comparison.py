@@ -21,7 +21,7 @@ from regard.tasks.translation.data import (
     prepare,
 )
 from regard.tasks.translation.task import TranslationConfig
-from regard.training.loop import TrainingConfig
+from regard.training.config import TrainingConfig
 from regard.training.optimizer import Kind
 
 TranslatorRecipe = Recipe[TranslationDataConfig, Seq2SeqConfig, TranslationConfig]

@@ -32,7 +32,7 @@ from regard.tasks.vision_language.data import (
     prepare_pretraining,
 )
 from regard.tasks.vision_language.dataset import PairingConfig
-from regard.training.loop import TrainingConfig
+from regard.training.config import TrainingConfig
 
 # The image tells the words of a scene's texts: more of them can be masked, and more replaced by wrong ones.
 SCENE_MASKING = MaskingConfig(share=0.25, masked=0.7, replaced=0.2, kept=0.1)
@@ -58,7 +58,7 @@ def settings(inputs: TrainingInputs) -> PretrainingRun:
             warmup=100,
             schedule="linear",
             evaluate_every=500,
-            evaluate_on=500,
+            evaluate_examples=500,
             checkpoint_every=500,
         ),
     )

@@ -22,7 +22,7 @@ from regard.tasks.vision_language.data import (
     prepare_statements,
 )
 from regard.tasks.vision_language.questions import PictureQuestionsConfig
-from regard.training.loop import TrainingConfig
+from regard.training.config import TrainingConfig
 
 
 def questions(inputs: TrainingInputs) -> QuestionRun:
@@ -60,7 +60,7 @@ def _training() -> TrainingConfig:
         warmup=100,
         schedule="linear",
         evaluate_every=1000,
-        evaluate_on=10_000,
+        evaluate_examples=10_000,
         checkpoint_every=500,
     )
 

@@ -17,7 +17,7 @@ from regard.models.bert import BertConfig
 from regard.tasks.recipe import TrainingInputs, load_or_make_tokenizer
 from regard.tasks.warm_start import load_pretrained
 from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
-from regard.training.loop import TrainingConfig
+from regard.training.config import TrainingConfig
 
 SMALL = {
     "vocab_size": 4096,
@@ -60,7 +60,7 @@ def fine_tuning_config(inputs: TrainingInputs) -> TrainingConfig:
         warmup=50,
         schedule="linear",
         evaluate_every=100,
-        evaluate_on=1_000_000,
+        evaluate_examples=1_000_000,
         checkpoint_every=500,
         patience=5,
     )

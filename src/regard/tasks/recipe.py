@@ -34,8 +34,10 @@ from regard.files import MANIFEST, encode_json, verify, write_file, write_files
 from regard.models import build, kind_of
 from regard.runtime import seed_everything
 from regard.tasks.loading import load
-from regard.training.loop import Report, TrainingConfig, is_over, train
+from regard.training.config import TrainingConfig
+from regard.training.loop import Report, train
 from regard.training.run_folder import Progress, RunFolder
+from regard.training.schedule import is_over
 
 # Settings that may change when a run is resumed.
 MAY_CHANGE = {
@@ -43,9 +45,9 @@ MAY_CHANGE = {
     "training.epochs",
     "training.minutes",
     "training.evaluate_every",
-    "training.evaluate_on",
+    "training.evaluate_examples",
     "training.checkpoint_every",
-    "training.keep",
+    "training.keep_checkpoints",
     "training.patience",
     # How a step is computed, not what: activation checkpointing gives the same up to the last bits. So does
     # torch.compile, except that compiled blocks draw other random numbers for dropout.
@@ -116,7 +118,7 @@ def train_recipe(
         raise ConfigError(f"data.ask is now a recipe of its own: regard train {renamed_to}")
     run = override(recipe.settings(inputs), assignments)
     folder = RunFolder(path)
-    with folder.locked(), folder.beginning():
+    with folder.locked(), folder.removed_on_failure():
         yield from (Report(0, note=note) for note in _write_settings(recipe, run, inputs, path))
         if _is_finished(path, folder, run):
             progress = folder.newest_progress() or Progress()
@@ -170,7 +172,7 @@ def _write_settings(
         "threads": torch.get_num_threads(),
     }
     contents = None
-    if not RunFolder(path).is_begun():  # files of a failed start do not count
+    if not RunFolder(path).has_started():  # files of a failed start do not count
         for name in (TOKENIZER, TOKENIZER_CONFIG):
             (path / name).unlink(missing_ok=True)
     elif (path / SETTINGS).exists():

@@ -1,4 +1,4 @@
-"""What a run leaves to read: metrics.jsonl, a line a report, and the same for TensorBoard."""
+"""The log of a run: metrics.jsonl, one line a report, and the same for TensorBoard."""
 
 import json
 import math
@@ -10,20 +10,22 @@ from torch.utils.tensorboard import SummaryWriter
 from regard.files import write_file
 
 METRICS = "metrics.jsonl"
-BOARD = "tensorboard"
+TENSORBOARD = "tensorboard"
 
 
 class Log:
-    """Appends to a run's metrics. A resumed run first forgets what came after its checkpoint."""
+    """Appends to the metrics of a run. A resumed run first deletes the lines after its checkpoint."""
 
     def __init__(self, folder: Path, step: int) -> None:
         self.path = folder / METRICS
-        _forget_after(self.path, step)
+        _delete_after(self.path, step)
         self._file = self.path.open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(folder / BOARD), purge_step=step + 1 if step else None)
+        self._board = SummaryWriter(str(folder / TENSORBOARD), purge_step=step + 1 if step else None)
 
     def write(self, step: int, values: dict[str, Any]) -> None:
-        self._file.write(json.dumps({"step": step} | {name: _plain(value) for name, value in values.items()}) + "\n")
+        self._file.write(
+            json.dumps({"step": step} | {name: _json_value(value) for name, value in values.items()}) + "\n"
+        )
         self._file.flush()
         for name, value in values.items():
             if isinstance(value, int | float):
@@ -34,12 +36,12 @@ class Log:
         self._board.close()
 
 
-def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they are written as the words."""
+def _json_value(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they are written as strings."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _forget_after(path: Path, step: int) -> None:
+def _delete_after(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = []
@@ -48,5 +50,5 @@ def _forget_after(path: Path, step: int) -> None:
             if json.loads(line)["step"] <= step:
                 kept.append(line)
         except (ValueError, KeyError):
-            continue  # the half line of a run that was killed while writing
+            continue  # a partial line of a run that was killed while writing
     write_file(path, "".join(f"{line}\n" for line in kept).encode())

@@ -1,7 +1,7 @@
-"""The folder of a run: its checkpoints, the newest good one, and a lock against a second run in the same place.
+"""The folder of a run: its checkpoints, the newest intact one, and a lock against a second run in the same folder.
 
 runs/x/checkpoints/step-500/     a model folder with optimizer.safetensors and training.json
-runs/x/                          at the end, a model folder itself
+runs/x/                          at the end of the run, a model folder itself
 """
 
 import fcntl
@@ -32,43 +32,54 @@ from regard.checkpoint import (
 from regard.data.batches import DataPosition
 from regard.errors import FolderError, TrainingError
 from regard.files import MANIFEST, Files, encode_json, read_json, remove_folder, remove_leftovers, verify, write_folder
-from regard.training.log import BOARD, METRICS
+from regard.training.log import METRICS, TENSORBOARD
 
 OPTIMIZER = "optimizer.safetensors"
 STATE = "training.json"
 LOCK = ".lock"
-ATTEMPTS = 10  # to lock a folder that others take back
-OWN = ("checkpoints", SETTINGS, LOCK)  # one of these in a folder says that it is a run's
+LOCK_ATTEMPTS = 10  # each time another process has deleted the lock file meanwhile
+RUN_FILES = ("checkpoints", SETTINGS, LOCK)  # a folder with one of these holds a run
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands: all that decides how it goes on, but for weights and optimizer."""
+    """The state of a run, besides its weights and its optimizer: all that a resumed run depends on."""
 
     step: int = 0
-    position: DataPosition = DataPosition(0, 0)  # noqa: RUF009 - frozen; the next batch
-    seconds: float = 0.0  # spent in the loop, over all sittings
-    tokens: int = 0  # real target tokens seen
+    position: DataPosition = DataPosition(0, 0)  # noqa: RUF009 - frozen; where the next batch stands
+    seconds: float = 0.0  # spent in the loop, over all sessions
+    tokens: int = 0  # trained on so far, without padding
     skipped_in_a_row: int = 0
     best_step: int | None = None
     best_loss: float | None = None
     best_validation: dict[str, float] = field(default_factory=dict)  # the evaluation at that step
-    worse_in_a_row: int = 0  # evaluations since the best one
+    evaluations_since_best: int = 0
     validation: dict[str, float] = field(default_factory=dict)  # the newest evaluation
-    epoch_steps: float | None = None  # of one pass over the data, where the run counts passes
+    epoch_steps: float | None = None  # steps of one epoch; None: the run does not count epochs
 
-    def evaluated(self, validation: dict[str, float]) -> "Progress":
-        """After an evaluation: a new best, or one more that was no better."""
+    def after_step(self, position: DataPosition, tokens: int, seconds: float, *, is_finite: bool) -> "Progress":
+        """One step further; a step whose loss or gradient was not finite has been skipped."""
+        return replace(
+            self,
+            step=self.step + 1,
+            position=position,
+            seconds=seconds,
+            tokens=self.tokens + tokens,
+            skipped_in_a_row=0 if is_finite else self.skipped_in_a_row + 1,
+        )
+
+    def after_evaluation(self, validation: dict[str, float]) -> "Progress":
+        """With the newest evaluation, and with the best one if this is it."""
         loss = validation["loss"]
         if math.isfinite(loss) and (self.best_loss is None or loss < self.best_loss):
             best = replace(self, best_step=self.step, best_loss=loss, best_validation=validation)
-            return replace(best, worse_in_a_row=0, validation=validation)
-        return replace(self, worse_in_a_row=self.worse_in_a_row + 1, validation=validation)
+            return replace(best, evaluations_since_best=0, validation=validation)
+        return replace(self, evaluations_since_best=self.evaluations_since_best + 1, validation=validation)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A verified checkpoint, read."""
+    """A verified checkpoint in memory."""
 
     folder: Path
     progress: Progress
@@ -85,26 +96,26 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else trains here meanwhile; the lock goes with the process, however it ends."""
-        if self.path.is_dir() and any(self.path.iterdir()) and not any((self.path / own).exists() for own in OWN):
+        """Hold the folder's lock; the operating system releases it when the process ends, however it ends."""
+        if self.path.is_dir() and any(self.path.iterdir()) and not any((self.path / own).exists() for own in RUN_FILES):
             raise FolderError(f"{self.path} is not empty and holds no run; choose another folder with -o")
         with self._lock():
             remove_leftovers(self.checkpoints)
             yield
 
     def _lock(self) -> TextIO:
-        """The open file with the lock; opened again where a run that took back its own has removed it meanwhile."""
-        for _ in range(ATTEMPTS):
+        """The open and locked lock file. Re-lock when the file was deleted while we waited."""
+        for _ in range(LOCK_ATTEMPTS):
             lock = self._open_lock()
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 lock.close()
                 break
-            if _stands_at(lock, self.path / LOCK):
+            if _is_file_at(lock, self.path / LOCK):
                 return lock
             lock.close()
-        raise TrainingError(f"another run is training in {self.path}; wait for it or choose another -o")
+        raise TrainingError(f"another run is training in {self.path}; wait for it or choose another folder with -o")
 
     def _open_lock(self) -> TextIO:
         try:
@@ -115,35 +126,35 @@ class RunFolder:
                 f"cannot write to {self.path}: {error.strerror}; choose another folder with -o"
             ) from error
 
-    def is_begun(self) -> bool:
-        """There is a checkpoint or a finished model."""
+    def has_started(self) -> bool:
+        """Whether there is a checkpoint or a finished model."""
         return bool(self.folders()) or (self.path / MANIFEST).exists()
 
     @contextmanager
-    def beginning(self) -> Iterator[None]:
-        """A run that had not begun and breaks off before a checkpoint or a line of metrics leaves nothing."""
-        begun = self.is_begun()
+    def removed_on_failure(self) -> Iterator[None]:
+        """Remove a new run that fails before its first checkpoint or line of metrics."""
+        had_started = self.has_started()
         try:
             yield
         except BaseException:
-            if not begun and not self.is_begun() and not _has_content(self.path / METRICS):
-                self.take_back()
+            if not had_started and not self.has_started() and not _has_content(self.path / METRICS):
+                self.remove_new_run()
             raise
 
-    def take_back(self) -> None:
-        """Remove what a run writes before its first checkpoint; the folder too, unless something else is in it."""
+    def remove_new_run(self) -> None:
+        """Remove what a run writes before its first checkpoint, and the folder if nothing else is in it."""
         for name in (SETTINGS, TOKENIZER, TOKENIZER_CONFIG, METRICS):
             (self.path / name).unlink(missing_ok=True)
-        shutil.rmtree(self.path / BOARD, ignore_errors=True)
+        shutil.rmtree(self.path / TENSORBOARD, ignore_errors=True)
         with suppress(OSError):  # not empty
             self.checkpoints.rmdir()
             (self.path / LOCK).unlink(missing_ok=True)
             self.path.rmdir()
 
     def save(self, model: Files, optimizer: dict[str, Tensor], progress: Progress, *, keep: int) -> Path:
-        """Save a checkpoint, then let go of old ones: the newest `keep` stay, and the best.
+        """Save a checkpoint, then delete all but the newest `keep` and the best.
 
-        From the first on, a model that an earlier sitting finished here no longer passes for the run's end.
+        The manifest of a model that an earlier session finished here is deleted: it is no longer the end of the run.
         """
         (self.path / MANIFEST).unlink(missing_ok=True)
         folder = self.checkpoints / f"step-{progress.step}"
@@ -161,21 +172,21 @@ class RunFolder:
         return sorted((path for path in self.checkpoints.glob("step-*") if step_of(path) >= 0), key=step_of)
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest good checkpoint, and a line about each damaged one that was passed over."""
+        """The newest intact checkpoint, and a note about each damaged one."""
         notes: list[str] = []
         for folder in reversed(self.folders()):
             try:
                 return self.read(folder), notes
             except FolderError as error:
-                notes.append(f"passed over {folder}: {error}")
-                # Out of the way: it must not count as one of the newest.
+                notes.append(f"skipped {folder}: {error}")
+                # Moved aside, so that it does not count as one of the newest.
                 aside = folder.with_name(f"damaged-{folder.name}")
                 remove_folder(aside)
                 folder.rename(aside)
         return None, notes
 
     def newest_progress(self) -> Progress | None:
-        """Where the newest checkpoint stands; None without one."""
+        """The progress of the newest checkpoint; None if there is none."""
         folders = self.folders()
         return _progress(read_json(folders[-1] / STATE), folders[-1] / STATE) if folders else None
 
@@ -189,8 +200,8 @@ class RunFolder:
         return Checkpoint(folder, _progress(read_json(folder / STATE), folder / STATE), weights, optimizer)
 
 
-def _stands_at(file: TextIO, path: Path) -> bool:
-    """Whether an open file is still the one of this name."""
+def _is_file_at(file: TextIO, path: Path) -> bool:
+    """Whether the path still names this open file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -211,4 +222,4 @@ def _progress(saved: dict[str, Any], where: Path) -> Progress:
     try:
         return Progress(**saved | {"position": DataPosition(**saved["position"])})
     except (KeyError, TypeError) as error:
-        raise FolderError(f"{where} is not the state of a run of this version: {error}") from error
+        raise FolderError(f"{where} is not the progress of a run of this version: {error}") from error

@@ -1,4 +1,4 @@
-"""What makes a step faster or smaller, applied to a model from outside: compiled blocks, recomputed activations."""
+"""Activation checkpointing and torch.compile, applied to the blocks of a model from outside."""
 
 import os
 import shutil
@@ -10,22 +10,20 @@ from torch.utils.checkpoint import checkpoint
 
 
 def scale(model: nn.Module, *, compile: bool, activation_checkpointing: bool) -> list[str]:
-    """Change how the model's blocks are run, not what they compute; lines for the user."""
+    """Change how the blocks of a model run, not what they compute; returns notes for the user."""
     blocks: list[nn.Module] = list(getattr(model, "blocks", []))
     notes = []
     if activation_checkpointing and not blocks:
-        notes.append(
-            "training.activation_checkpointing: this model has no repeated blocks; going on with all activations kept"
-        )
+        notes.append("training.activation_checkpointing: this model has no repeated blocks; all activations are kept")
     elif activation_checkpointing:
         for block in blocks:
             block.forward = partial(checkpoint, block.forward, use_reentrant=False)
     if compile and not _compiler():
-        notes.append("training.compile: no C++ compiler (g++ or clang++) is on the PATH; going on uncompiled")
+        notes.append("training.compile: no C++ compiler (g++ or clang++) is on the PATH; continuing without it")
     elif compile and not blocks:
-        notes.append("training.compile: this model has no repeated blocks; going on uncompiled")
+        notes.append("training.compile: this model has no repeated blocks; continuing without it")
     elif compile and (reason := _compile_fails(next(model.parameters()).device)):
-        notes.append(f"training.compile: compiling fails here ({reason}); going on uncompiled")
+        notes.append(f"training.compile: compiling fails on this machine ({reason}); continuing without it")
     elif compile:
         notes.append(f"compiling {len(blocks)} blocks: the first steps take a minute")
         for block in blocks:
@@ -38,9 +36,9 @@ def _compiler() -> str | None:
 
 
 def _compile_fails(device: torch.device) -> str:
-    """Why not even the smallest function compiles, as where Python's headers are missing; empty if it does."""
+    """Why even a trivial function does not compile, for example missing Python headers; empty if it compiles."""
     try:
         torch.compile(lambda numbers: 2 * numbers + 1)(torch.ones(2, device=device))
-    except Exception as error:  # of any kind: the compiler is a program of its own
+    except Exception as error:  # any kind: the compiler is an external program
         return " ".join(str(error).split())[:200] or type(error).__name__
     return ""

@@ -1,7 +1,8 @@
-"""What a model scores on held-out data: teacher-forced loss, and the scores of what it writes by itself."""
+"""Validation: the teacher-forced loss, and the metrics of a task, such as those of generated text."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,18 +14,18 @@ from regard.generation.decode import Limits
 
 
 class Task(Protocol):
-    """The side of a task that evaluation needs."""
+    """What validation needs of a task."""
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor: ...
 
     def metrics(self, model: Any, loss: float, batches: Iterable[Any], generate: Any) -> dict[str, float]:
-        """What it says of a model beside the held-out loss; `generate` writes, where that is part of it."""
+        """The metrics besides the validation loss; `generate` decodes, for tasks that generate."""
 
 
 @torch.inference_mode()
 def validation_loss(model: nn.Module, task: Task, batches: Iterable[Any]) -> float:
-    """Mean cross-entropy a token, given the true tokens before it; without dropout and smoothing."""
-    with evaluating(model):
+    """Mean cross-entropy per token, teacher-forced, without dropout and label smoothing."""
+    with evaluation_mode(model):
         total, tokens = 0.0, 0
         for batch in batches:
             total += task.loss(model, batch).item()
@@ -35,8 +36,8 @@ def validation_loss(model: nn.Module, task: Task, batches: Iterable[Any]) -> flo
 def metrics(
     model: nn.Module, task: Task, loss: float, batches: Iterable[Any], strategy: Strategy | None = None
 ) -> dict[str, float]:
-    """The task's own scores, such as those of what the model writes on its own words."""
-    with evaluating(model):
+    """The task's own metrics; text is generated with `strategy`, greedily by default."""
+    with evaluation_mode(model):
         return task.metrics(model, loss, batches, generator(strategy or Greedy(scored=False)))
 
 
@@ -49,15 +50,12 @@ def _generate(strategy: Strategy, shortest: int, model: Any, inputs: Any, longes
     return generate(model, inputs, strategy, Limits(longest, shortest))
 
 
-class evaluating:  # noqa: N801 - reads as a phrase: `with evaluating(model):`
-    """Evaluation mode inside the block, and the mode of before behind it."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
-
-    def __enter__(self) -> None:
-        self.before = self.model.training
-        self.model.eval()
-
-    def __exit__(self, *error: object) -> None:
-        self.model.train(self.before)
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """model.eval() inside the block; afterwards the mode it had before."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)

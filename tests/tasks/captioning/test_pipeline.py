@@ -35,7 +35,7 @@ TINY = [
     "data.validation=12",
     "training.max_tokens=400",
     "training.warmup=2",
-    "training.evaluate_on=4",
+    "training.evaluate_examples=4",
 ]
 
 
@@ -312,7 +312,9 @@ def test_what_is_no_folder_and_file_is_said(photos, tmp_path):
 
 def test_stopped_and_gone_on_is_the_same_as_all_at_once(tmp_path):
     for name, steps in (("whole", 4), ("parts", 2), ("parts", 4)):
-        train(tmp_path / name, (), f"training.steps={steps}", "training.schedule=constant", "training.evaluate_on=1")
+        train(
+            tmp_path / name, (), f"training.steps={steps}", "training.schedule=constant", "training.evaluate_examples=1"
+        )
     one, other = (load(tmp_path / name).model.state_dict() for name in ("whole", "parts"))
     assert all(torch.equal(one[name], other[name]) for name in one)
 

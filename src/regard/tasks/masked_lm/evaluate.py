@@ -18,7 +18,7 @@ from regard.tasks.masked_lm.dataset import MaskedText, tokenized
 from regard.tasks.masked_lm.pipeline import FillMask
 from regard.tasks.masked_lm.task import MaskedLanguage, MaskedLanguageConfig
 from regard.tasks.run_settings import held_out_of, settings_of, told
-from regard.training.validation import evaluating, validation_loss
+from regard.training.validation import evaluation_mode, validation_loss
 
 BUDGET = 4096  # positions of a batch
 
@@ -47,7 +47,7 @@ def score_masked(
         pairs = asked.next_sentence and _has_pairs(documents)
         task = MaskedLanguage(_text(filler, documents, asked.masking, pairs))
         loss = validation_loss(filler.model, task, task.validation_batches(max_tokens=BUDGET, most=most))
-        with evaluating(filler.model):
+        with evaluation_mode(filler.model):
             scores = task.metrics(filler.model, loss, task.validation_batches(max_tokens=BUDGET, most=most), None)
         found: dict[str, Any] = {"rows": len(task.data.validation_rows[:most]), "loss": loss, **scores}
     if asked.next_sentence and not pairs:
