@@ -3,7 +3,7 @@
     RegardError            a user's mistake or a fault outside: one line says what, got, wanted, what to do
     ├── ConfigError        a key, a value or a combination of values that cannot be
     ├── DataError          a file of the user's that cannot be read as what it should be
-    │   └── PictureError   a file, or bytes, that are no picture we can read
+    │   └── ImageError   a file, or bytes, that cannot be read as an image
     ├── FolderError        a model folder that is missing, damaged or of another kind
     ├── InputError         an input the model cannot take
     └── TrainingError      a run that cannot go on
@@ -24,8 +24,8 @@ class DataError(RegardError):
     """A file of the user's that cannot be read as what it should be."""
 
 
-class PictureError(DataError):
-    """A file, or bytes, that are no picture we can read."""
+class ImageError(DataError):
+    """A file, or bytes, that cannot be read as an image."""
 
 
 class FolderError(RegardError):

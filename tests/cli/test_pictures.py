@@ -14,9 +14,9 @@ from tests.images.making import gradient, huge, saved
 TINY = ["model.side=32", "model.cell=16", "model.width=16", "model.heads=2", "model.feed_forward=16"]
 TINY += ["training.max_tokens=400", "training.warmup=1", "training.steps=1", "training.evaluate_examples=1"]
 BAD = {
-    "empty.png": (b"", "is empty, wanted a PNG or JPEG picture"),
+    "empty.png": (b"", "is empty, wanted a PNG or JPEG image"),
     "huge.png": (huge(), "is 50,000 × 50,000, at most 50,000,000 pixels wanted"),
-    "text.png": (b"hello, this is a text", "is text, wanted a PNG or JPEG picture"),
+    "text.png": (b"hello, this is a text", "is text, wanted a PNG or JPEG image"),
 }
 
 

@@ -12,7 +12,7 @@ from regard import huggingface, load
 from regard.errors import ConfigError, FolderError
 from regard.files import write_folder
 from regard.huggingface.vit import read_sight, read_weights
-from regard.images.normalizing import normalize, recolor
+from regard.images.preprocessing import normalize, renormalize
 from regard.models.captioner import Captioner, CaptionerConfig
 
 SHAPES = {
@@ -116,7 +116,7 @@ def test_colors_are_as_the_folder_says(plain):
     assert read_sight(plain).vit.mean == (0.1, 0.2, 0.3)
     pixels = np.random.default_rng(0).integers(0, 256, (2, 4, 4, 3), np.uint8)
     wanted = (torch.tensor(pixels) / 255 - torch.tensor([0.1, 0.2, 0.3])) / torch.tensor([0.4, 0.5, 0.6])
-    found = recolor(normalize(pixels), (0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
+    found = renormalize(normalize(pixels), (0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
     assert (found - wanted.permute(0, 3, 1, 2)).abs().max() < 1e-5
 
 

@@ -9,10 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from regard.errors import DataError, PictureError
+from regard.errors import DataError, ImageError
 from regard.images import decoding
-from regard.images.containers import bare_jpeg, bare_png
-from regard.images.decoding import read_picture
+from regard.images.containers import strip_jpeg, strip_png
+from regard.images.decoding import read_image
 from tests.images import making
 
 ODD = making.odd_pictures()
@@ -20,14 +20,14 @@ BAD = making.bad_pictures()
 
 
 def pixels(data: bytes) -> np.ndarray:
-    image = read_picture(data)
+    image = read_image(data)
     assert image.mode == "RGB"
     return np.asarray(image)
 
 
 def failure(source, **name) -> str:
-    with pytest.raises(PictureError) as caught:
-        read_picture(source, **name)
+    with pytest.raises(ImageError) as caught:
+        read_image(source, **name)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -35,7 +35,7 @@ def failure(source, **name) -> str:
 @pytest.mark.parametrize("name", ODD)
 def test_every_way_of_writing_is_read(name, tmp_path):
     (tmp_path / name).write_bytes(ODD[name])
-    image = read_picture(tmp_path / name)
+    image = read_image(tmp_path / name)
     assert (image.mode, np.asarray(image).dtype) == ("RGB", np.uint8)
     assert np.array_equal(np.asarray(image), pixels(ODD[name]))
 
@@ -47,12 +47,12 @@ def test_what_is_no_picture_is_one_line_with_its_path(name, tmp_path):
     path.write_bytes(data)
     assert failure(path).startswith(f"{path}: ")
     assert reason in failure(path)
-    assert failure(data).startswith("the picture: ")
+    assert failure(data).startswith("the image: ")
     assert failure(data, name="upload.png").startswith("upload.png: ")
 
 
 def test_a_picture_error_is_a_data_error():
-    assert issubclass(PictureError, DataError)
+    assert issubclass(ImageError, DataError)
 
 
 def test_without_loss_the_pixels_are_the_same():
@@ -82,9 +82,9 @@ def test_nothing_but_the_picture_reaches_the_decoder():
     photo = making.saved(
         making.gradient(), "JPEG", exif=b"Exif\0\0" + making.exif(6), comment=b"words", icc_profile=b"p" * 99
     )
-    assert bare_jpeg(photo).orientation == 6
-    assert bare_jpeg(photo).data == making.saved(making.gradient(), "JPEG")
-    assert bare_png(making.text_bomb()).data == making.saved(making.gradient())
+    assert strip_jpeg(photo).orientation == 6
+    assert strip_jpeg(photo).data == making.saved(making.gradient(), "JPEG")
+    assert strip_png(making.text_bomb()).data == making.saved(making.gradient())
 
 
 def test_what_is_transparent_lies_on_white():
@@ -138,7 +138,7 @@ def test_of_an_animation_the_first_frame():
 
 
 def test_a_huge_header_and_packed_texts_take_no_memory():
-    """The huge one has no rows: decoded before it is measured, it would be told to be cut off."""
+    """The huge one has no rows: decoded before it is measured, it would be called truncated."""
     pixels(making.saved(making.gradient()))  # what Pillow loads once
     bomb = making.text_bomb()
     tracemalloc.start()
@@ -151,32 +151,32 @@ def test_a_huge_header_and_packed_texts_take_no_memory():
 
 def test_the_largest_picture_and_the_largest_file(monkeypatch, tmp_path):
     data = making.saved(making.gradient(12, 8))
-    monkeypatch.setattr(decoding, "PIXELS", 96)
-    read_picture(data)
-    monkeypatch.setattr(decoding, "PIXELS", 95)
+    monkeypatch.setattr(decoding, "MAX_PIXELS", 96)
+    read_image(data)
+    monkeypatch.setattr(decoding, "MAX_PIXELS", 95)
     assert "12 × 8, at most 95 pixels" in failure(data)
-    monkeypatch.setattr(decoding, "BYTES", 10)
+    monkeypatch.setattr(decoding, "MAX_BYTES", 10)
     (tmp_path / "a.png").write_bytes(data)
     assert f"has {len(data)} bytes, at most 10 wanted" in failure(tmp_path / "a.png")
 
 
 def test_what_is_no_file(tmp_path):
     assert failure(tmp_path / "a.png") == f"{tmp_path}/a.png: cannot be read (no such file or directory)"
-    assert "is no file" in failure(tmp_path)
+    assert "is not a file" in failure(tmp_path)
     assert "cannot be read" in failure(tmp_path / "a\0.png")
     assert "cannot be read" in failure(tmp_path / ("a" * 5000))
     os.mkfifo(tmp_path / "pipe.png")
-    assert "is no file" in failure(tmp_path / "pipe.png")
+    assert "is not a file" in failure(tmp_path / "pipe.png")
 
 
 def read_or_fail(data: bytes) -> None:
     try:
-        image = read_picture(data)
-    except PictureError as error:
+        image = read_image(data)
+    except ImageError as error:
         line = str(error)
     else:
         line = image.mode
-    assert line == "RGB" or (line.startswith("the picture: ") and "\n" not in line)
+    assert line == "RGB" or (line.startswith("the image: ") and "\n" not in line)
 
 
 @settings(deadline=None, max_examples=300)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.metrics.captions import bleu4, cider, cider_d, exact_match, words
+from regard.metrics.captions import bleu4, caption_words, cider, cider_d, exact_match
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from regard.metrics.captions import bleu4, cider, cider_d, exact_match, words
     ],
 )
 def test_words_of_a_caption(caption, found):
-    assert words(caption) == found
+    assert caption_words(caption) == found
 
 
 def test_two_pictures_by_hand():

@@ -93,7 +93,7 @@ def test_a_vocabulary_of_other_things_is_refused(folder, tmp_path):
 def test_a_model_cut_off_at_any_place_is_refused(folder, names):
     whole = (folder / "source.spm").read_bytes()
     for size in range(len(whole)):
-        with pytest.raises(FolderError, match="is cut off|cannot be read as a SentencePiece model"):
+        with pytest.raises(FolderError, match="is truncated|cannot be read as a SentencePiece model"):
             SentencePieceTokenizer(whole[:size], names.vocab)
 
 
@@ -105,7 +105,7 @@ def test_a_cut_between_two_pieces_is_named(folder, names, tmp_path):
     for _ in range(20):  # a piece is its tag, its size, itself
         place += 2 + whole[place + 1]
     (tmp_path / "source.spm").write_bytes(whole[:place])
-    with pytest.raises(FolderError, match=r"source.spm is cut off.*; copy it again"):
+    with pytest.raises(FolderError, match=r"source.spm is truncated.*; copy it again"):
         SentencePieceTokenizer.from_folder(tmp_path)
 
 

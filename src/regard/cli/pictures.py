@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.app import AsJson, app
-from regard.errors import InputError, PictureError
+from regard.errors import ImageError, InputError
 from regard.files import encode_json, read_json, write_file
 from regard.printing import print_json
 from regard.progress import note
@@ -102,7 +102,7 @@ def _caption(
     for path in pictures:
         try:
             found = runner.run(path, strategy)
-        except PictureError as error:
+        except ImageError as error:
             if len(pictures) == 1:
                 raise
             note(f"left out: {error}")
@@ -137,7 +137,7 @@ def _find(runner: "ImageTextMatcher", text: str, paths: list[Path], boxes: dict[
     for path in paths:
         try:
             seen.append((path, _seen(runner, path, boxes)))
-        except PictureError as error:
+        except ImageError as error:
             note(f"left out: {error}")
     if not seen:
         raise InputError("no picture could be read")

@@ -1,1 +1,1 @@
-"""Pictures: checked and decoded, brought to one size, made numbers for a model."""
+"""Images: decode the user's files safely, preprocess them for a model."""

@@ -1,7 +1,7 @@
-"""What is inside a PNG or JPEG file: the parts that make the picture, apart from all that is said about it.
+"""Strip PNG and JPEG files to the chunks that make the image, before anything is decoded.
 
-Texts, profiles, thumbnails and further frames are dropped before anything is decoded. So none of them can be a bomb,
-none can make the decoder complain, and the one thing wanted of them, the EXIF orientation, is read here.
+Texts, color profiles, thumbnails and further frames are dropped, so none of them can be a decompression bomb or make
+the decoder fail. The EXIF orientation is read here.
 """
 
 import struct
@@ -9,113 +9,120 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from regard.errors import PictureError
+from regard.errors import ImageError
 
 PNG = b"\x89PNG\r\n\x1a\n"
 JPEG = b"\xff\xd8\xff"
-# How the files begin that are most often taken for PNG or JPEG, and what to call them.
-OTHERS = {b"GIF8": "a GIF", b"BM": "a BMP", b"II*\0": "a TIFF", b"MM\0*": "a TIFF", b"%PDF": "a PDF", b"<svg": "an SVG"}
-CHUNKS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}
+# First bytes of other formats that users give most often, and their names.
+OTHER_FORMATS = {
+    b"GIF8": "a GIF",
+    b"BM": "a BMP",
+    b"II*\0": "a TIFF",
+    b"MM\0*": "a TIFF",
+    b"%PDF": "a PDF",
+    b"<svg": "an SVG",
+}
+KEPT_CHUNKS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}
 EXIF = b"Exif\0\0"
-ORIENTATION = 0x0112  # the tag's number
-SHORT = 3  # the type of a number with two bytes
+ORIENTATION = 0x0112  # EXIF tag
+SHORT = 3  # EXIF type: two bytes
 
-# Markers of JPEG: a byte behind 0xFF.
+# JPEG markers: the byte after 0xFF.
 START_OF_SCAN, END, APP1, COMMENT = 0xDA, 0xD9, 0xE1, 0xFE
 WITHOUT_LENGTH = {0x01, *range(0xD0, 0xD9)}
-# JFIF and Adobe's (0xE0, 0xEE) stay: they say how the colors are meant.
-DROPPED = {*range(0xE1, 0xEE), 0xEF, COMMENT}
+# JFIF and Adobe segments (0xE0, 0xEE) stay: they define the color space.
+DROPPED_SEGMENTS = {*range(0xE1, 0xEE), 0xEF, COMMENT}
 
 
-class Bare(NamedTuple):
-    """A file without all that is not its picture, and which way up the picture is (1 to 8, as EXIF counts)."""
+class StrippedImage(NamedTuple):
+    """A file without metadata, and its EXIF orientation (1 to 8)."""
 
     data: bytes
     orientation: int
 
 
-def kind(data: bytes) -> str:
-    """ "PNG" or "JPEG", by the first bytes; PictureError says what else it is."""
+def detect_format(data: bytes) -> str:
+    """ "PNG" or "JPEG", by the first bytes. ImageError names another format."""
     if data.startswith(PNG):
         return "PNG"
     if data.startswith(JPEG):
         return "JPEG"
     if not data:
-        raise PictureError("is empty, wanted a PNG or JPEG picture")
-    raise PictureError(f"is {_other(data[:64])}, wanted a PNG or JPEG picture")
+        raise ImageError("is empty, wanted a PNG or JPEG image")
+    raise ImageError(f"is {_other_format(data[:64])}, wanted a PNG or JPEG image")
 
 
-def bare_png(data: bytes) -> Bare:
-    """The first or only picture of a PNG file. PictureError: a chunk that is cut off or damaged."""
+def strip_png(data: bytes) -> StrippedImage:
+    """The first frame of a PNG file. ImageError: a chunk is truncated or damaged."""
     kept: list[bytes] = []
     exif = b""
     for name, chunk in _chunks(data):
         if not kept and name != b"IHDR":
-            raise PictureError("is damaged: a PNG begins with its IHDR chunk")
+            raise ImageError("is damaged: a PNG starts with its IHDR chunk")
         if name == b"eXIf":
             exif = exif or chunk[8:-4]
-        # A color key of 16 bits cannot be compared any more once the colors have 8.
-        if name in CHUNKS and not (name == b"tRNS" and kept[0][16:17] == b"\x10"):
+        # A 16-bit color key cannot match after conversion to 8 bits.
+        if name in KEPT_CHUNKS and not (name == b"tRNS" and kept[0][16:17] == b"\x10"):
             if zlib.crc32(chunk[4:-4]) != int.from_bytes(chunk[-4:], "big"):
-                raise PictureError(f"is damaged: the checksum of a {name.decode()} chunk differs")
+                raise ImageError(f"is damaged: the checksum of a {name.decode()} chunk differs")
             kept.append(chunk)
-    return Bare(PNG + b"".join(kept), _orientation(exif))
+    return StrippedImage(PNG + b"".join(kept), _orientation(exif))
 
 
-def bare_jpeg(data: bytes) -> Bare:
-    """The first or only picture of a JPEG file. PictureError: a header that is cut off."""
+def strip_jpeg(data: bytes) -> StrippedImage:
+    """The first frame of a JPEG file. ImageError: a header is truncated."""
     kept, exif = [data[:2]], b""
     for marker, segment in _segments(data):
         if marker == APP1 and segment[4:].startswith(EXIF):
             exif = exif or segment[4 + len(EXIF) :]
-        if marker not in DROPPED:
+        if marker not in DROPPED_SEGMENTS:
             kept.append(segment)
-    return Bare(b"".join(kept), _orientation(exif))
+    return StrippedImage(b"".join(kept), _orientation(exif))
 
 
-def _other(start: bytes) -> str:
+def _other_format(start: bytes) -> str:
     if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
         return "a WebP"
     if start[4:8] == b"ftyp":
         return "an HEIC, AVIF or video"
-    for beginning, name in OTHERS.items():
-        if start.lstrip().startswith(beginning):
+    for prefix, name in OTHER_FORMATS.items():
+        if start.lstrip().startswith(prefix):
             return name
-    return "text" if all(byte >= 0x20 or byte in b"\t\r\n" for byte in start) else "no picture that is known"
+    return "text" if all(byte >= 0x20 or byte in b"\t\r\n" for byte in start) else "of an unknown format"
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The name of each PNG chunk and all of its bytes, to the last."""
-    place, name = len(PNG), b""
+    """The name and the bytes of each PNG chunk, up to IEND."""
+    offset, name = len(PNG), b""
     while name != b"IEND":
-        name = data[place + 4 : place + 8]
-        end = place + 12 + int.from_bytes(data[place : place + 4], "big")
+        name = data[offset + 4 : offset + 8]
+        end = offset + 12 + int.from_bytes(data[offset : offset + 4], "big")
         if len(name) < 4 or end > len(data):
-            raise PictureError(f"is cut off after {len(data):,} bytes")
-        yield name, data[place:end]
-        place = end
+            raise ImageError(f"is truncated after {len(data):,} bytes")
+        yield name, data[offset:end]
+        offset = end
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The marker of each JPEG segment and all of its bytes; the last is the scan and whatever follows."""
-    place = 2
+    """The marker and the bytes of each JPEG segment; the last is the scan with all that follows."""
+    offset = 2
     while True:
-        place = data.find(b"\xff", place)
-        while place >= 0 and data[place + 1 : place + 2] == b"\xff":  # any number of them may fill a gap
-            place += 1
-        if place < 0 or place + 4 > len(data) or data[place + 1] == END:
-            raise PictureError(f"is cut off: no picture in its {len(data):,} bytes")
-        marker = data[place + 1]
+        offset = data.find(b"\xff", offset)
+        while offset >= 0 and data[offset + 1 : offset + 2] == b"\xff":  # fill bytes
+            offset += 1
+        if offset < 0 or offset + 4 > len(data) or data[offset + 1] == END:
+            raise ImageError(f"is truncated: no image in its {len(data):,} bytes")
+        marker = data[offset + 1]
         if marker == START_OF_SCAN:
-            yield marker, data[place:]
+            yield marker, data[offset:]
             return
-        length = 0 if marker in WITHOUT_LENGTH else int.from_bytes(data[place + 2 : place + 4], "big")
-        yield marker, data[place : place + 2 + length]
-        place += 2 + length
+        length = 0 if marker in WITHOUT_LENGTH else int.from_bytes(data[offset + 2 : offset + 4], "big")
+        yield marker, data[offset : offset + 2 + length]
+        offset += 2 + length
 
 
 def _orientation(exif: bytes) -> int:
-    """The orientation that EXIF data tell; 1, upright, where they tell none that can be."""
+    """The orientation of EXIF data; 1 (upright) if they have none that is valid."""
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[:4])
     if order is None:
         return 1
@@ -127,5 +134,5 @@ def _orientation(exif: bytes) -> int:
             if tag == ORIENTATION and size == SHORT and 1 <= value <= 8:
                 return int(value)
     except struct.error:
-        pass  # cut off: it tells nothing
+        pass  # truncated
     return 1

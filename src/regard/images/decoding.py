@@ -1,4 +1,4 @@
-"""A picture of the user's as 8-bit RGB: known by its content, measured before it is decoded, upright, on white."""
+"""Decode images to 8-bit RGB: format by content, size checked before decoding, upright, transparency on white."""
 
 import io
 from pathlib import Path
@@ -8,12 +8,12 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 
-from regard.errors import PictureError
-from regard.images.containers import Bare, bare_jpeg, bare_png, kind
+from regard.errors import ImageError
+from regard.images.containers import detect_format, strip_jpeg, strip_png
 
-PIXELS = 50_000_000  # of the largest picture that is decoded; as RGB it takes three bytes each
-BYTES = 256 << 20  # of the largest file that is read
-UPRIGHT = {
+MAX_PIXELS = 50_000_000  # three bytes each as RGB
+MAX_BYTES = 256 << 20  # of a file
+TRANSPOSE_TO_UPRIGHT = {  # by EXIF orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -24,59 +24,56 @@ UPRIGHT = {
 }
 
 
-def read_picture(source: Path | bytes, *, name: str = "") -> Image.Image:
-    """A PNG or JPEG, from a file or from bytes, in mode RGB; of several frames the first.
+def read_image(source: Path | bytes, *, name: str = "") -> Image.Image:
+    """Decode a PNG or JPEG file, or its bytes, to mode RGB; the first frame of several.
 
-    PictureError, one line with the name (a file's path unless `name` is given): not PNG or JPEG by its content, cut
-    off, damaged, or too large.
+    ImageError: not PNG or JPEG by its content, truncated, damaged or too large. `name` replaces the path in the error.
     """
-    name = name or ("the picture" if isinstance(source, bytes) else str(source))
+    name = name or ("the image" if isinstance(source, bytes) else str(source))
     try:
         return _decode(source if isinstance(source, bytes) else _read_file(Path(source)))
-    except PictureError as error:
-        raise PictureError(f"{name}: {error}") from error.__cause__
+    except ImageError as error:
+        raise ImageError(f"{name}: {error}") from error.__cause__
 
 
 def _read_file(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise PictureError("is no file, wanted a PNG or JPEG picture")
+            raise ImageError("is not a file, wanted a PNG or JPEG image")
         size = path.stat().st_size
-        if size > BYTES:
-            raise PictureError(f"has {size:,} bytes, at most {BYTES:,} wanted; make it smaller")
+        if size > MAX_BYTES:
+            raise ImageError(f"has {size:,} bytes, at most {MAX_BYTES:,} wanted; make it smaller")
         return path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL
         reason = getattr(error, "strerror", None) or str(error)
-        raise PictureError(f"cannot be read ({reason.lower()})") from error
+        raise ImageError(f"cannot be read ({reason.lower()})") from error
 
 
 def _decode(data: bytes) -> Image.Image:
-    """The picture in these bytes; errors have no name yet."""
-    png = kind(data) == "PNG"
-    bare = bare_png(data) if png else bare_jpeg(data)
+    """Decode these bytes; errors carry no name yet."""
+    is_png = detect_format(data) == "PNG"
+    stripped = strip_png(data) if is_png else strip_jpeg(data)
     try:
-        # Not Image.open: it warns, through a filter that is not a thread's own, and reads what we do not want.
-        image = PngImageFile(io.BytesIO(bare.data)) if png else JpegImageFile(io.BytesIO(bare.data))
+        # Not Image.open: it warns through a filter that threads share, and accepts other formats.
+        image = PngImageFile(io.BytesIO(stripped.data)) if is_png else JpegImageFile(io.BytesIO(stripped.data))
         _check_size(*image.size)
-        return _upright(_rgb(image), bare)
-    except PictureError:
+        return _to_upright(_to_rgb(image), stripped.orientation)
+    except ImageError:
         raise
-    except Exception as error:  # what a decoder raises over damaged bytes is not a closed set
+    except Exception as error:  # a decoder may raise anything for damaged bytes
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise PictureError(f"is damaged or cut off ({reason})") from error
+        raise ImageError(f"is damaged or truncated ({reason})") from error
 
 
 def _check_size(width: int, height: int) -> None:
-    if width * height > PIXELS:
-        raise PictureError(
-            f"is {width:,} × {height:,}, at most {PIXELS:,} pixels wanted; make it smaller before giving it"
-        )
+    if width * height > MAX_PIXELS:
+        raise ImageError(f"is {width:,} × {height:,}, at most {MAX_PIXELS:,} pixels wanted; make it smaller")
 
 
-def _rgb(image: Image.Image) -> Image.Image:
-    """Eight bits a color; what is transparent lies on white."""
+def _to_rgb(image: Image.Image) -> Image.Image:
+    """Eight bits a channel; transparency on white."""
     image.load()
-    if image.mode.startswith("I"):  # 16 bits of gray: the upper eight, as the decoder does with 16-bit color
+    if image.mode.startswith("I"):  # 16-bit gray: keep the upper eight bits, as the decoder does for 16-bit color
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     if "transparency" in image.info or image.mode in ("RGBA", "LA", "PA"):
         image = image.convert("RGBA")
@@ -84,6 +81,6 @@ def _rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _upright(image: Image.Image, bare: Bare) -> Image.Image:
-    turn = UPRIGHT.get(bare.orientation)
-    return image if turn is None else image.transpose(turn)
+def _to_upright(image: Image.Image, orientation: int) -> Image.Image:
+    transpose = TRANSPOSE_TO_UPRIGHT.get(orientation)
+    return image if transpose is None else image.transpose(transpose)

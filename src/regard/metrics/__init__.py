@@ -1,1 +1,1 @@
-"""Scores: pure functions over lists, on the field's own libraries."""
+"""Metrics: pure functions over lists of predictions and references, on the field's own libraries."""

@@ -1,7 +1,7 @@
-"""How good captions are: CIDEr, CIDEr-D, BLEU-4 and exact match, each against several references a picture.
+"""Metrics of captions: CIDEr, CIDEr-D, BLEU-4 and exact match, each against several references an image.
 
-All of them see a caption as its words: lower case, without punctuation. That is not the Penn Treebank tokenizer of
-the COCO server ("man's" is one word here, two there), so compare scores only with scores made in the same way.
+All compare words in lower case, without punctuation. The COCO server uses the Penn Treebank tokenizer instead ("man's"
+is one word here, two there), so compare scores only with scores computed in the same way.
 """
 
 import math
@@ -15,72 +15,73 @@ from sacrebleu.metrics import BLEU
 
 from regard.metrics.translation import Score
 
-ORDER = 4  # the longest n-gram
+ORDER = 4  # of the longest n-gram
 SIGMA = 6  # of CIDEr-D's Gaussian over the difference in length, in words
-SCALE = 10  # CIDEr's, so that people's own captions score about 1
+SCALE = 10  # of CIDEr, so that human captions score about 1
 
 Grams = Counter[tuple[str, ...]]
 Vector = dict[tuple[str, ...], float]
 
 
 class Cider(NamedTuple):
-    """The mean over all pictures, and the score of each."""
+    """The mean over all images, and the score of each."""
 
     value: float
     each: list[float]
 
 
-def words(caption: str) -> list[str]:
-    """The words of a caption in lower case; hyphens and apostrophes stay inside a word, other signs part words."""
+def caption_words(caption: str) -> list[str]:
+    """The words of a caption in lower case; hyphens and apostrophes stay inside words, other marks separate them."""
     text = unicodedata.normalize("NFC", caption).lower().replace("’", "'")
     spaced = "".join(" " if unicodedata.category(sign)[0] in "PS" and sign not in "-'" else sign for sign in text)
     return [word for raw in spaced.split() if (word := raw.strip("-'"))]
 
 
 def cider(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Cider:
-    """CIDEr (Vedantam 2015, eq. 2 and 3): n-grams of 1 to 4 words weighed by how few pictures have them, cosines.
+    """CIDEr (Vedantam 2015, eq. 2 and 3): cosines of 1- to 4-gram counts, weighted by idf.
 
-    The document frequencies are those of these references. A single picture scores 0: each n-gram is in all of them.
+    Document frequencies come from these references. A single image scores 0: each n-gram occurs in all images.
     """
     return _mean(predictions, references, _cosine)
 
 
 def cider_d(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Cider:
-    """CIDEr-D (section 7.1): repeated words count no more than the reference has them, another length costs.
+    """CIDEr-D (section 7.1): clipped counts, and a penalty for a different length.
 
-    This is what most papers call CIDEr. As in the authors' program the weights are counts times idf, not shares.
+    This is what most papers call CIDEr. As in the authors' code the weights are counts times idf, not frequencies.
     """
     return _mean(predictions, references, _clipped_cosine)
 
 
 def bleu4(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    """Corpus BLEU of 1- to 4-grams, 0 to 100, over the same words; the closest reference tells the length."""
+    """Corpus BLEU of 1- to 4-grams, 0 to 100, over the same words; the closest reference length counts."""
     _check(predictions, references)
     most = max(map(len, references))
-    texts = [[" ".join(words(reference)) for reference in several] for several in references]
-    # sacrebleu wants the first reference of every picture, then the second: None where there is none.
+    texts = [[" ".join(caption_words(reference)) for reference in several] for several in references]
+    # sacrebleu takes the first reference of every image, then the second, and None where there is none.
     columns: Any = [[several[i] if i < len(several) else None for several in texts] for i in range(most)]
     metric = BLEU(lowercase=True, tokenize="none", force=True)
-    found = metric.corpus_score([" ".join(words(prediction)) for prediction in predictions], columns)
+    found = metric.corpus_score([" ".join(caption_words(prediction)) for prediction in predictions], columns)
     return Score(found.score, f"{metric.get_signature()}|words:no-punctuation")
 
 
 def exact_match(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """The share of predictions that have the words of one of their references."""
+    """The fraction of predictions with the same words as one of their references."""
     _check(predictions, references)
     return sum(
-        words(prediction) in map(words, several) for prediction, several in zip(predictions, references, strict=True)
+        caption_words(prediction) in map(caption_words, several)
+        for prediction, several in zip(predictions, references, strict=True)
     ) / len(predictions)
 
 
 def _check(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
     assert len(predictions) == len(references) > 0, (len(predictions), len(references))
-    assert all(references), "a picture without a reference"
-    assert not any(isinstance(several, str) for several in references), "wanted several references a picture"
+    assert all(references), "an image without a reference"
+    assert not any(isinstance(several, str) for several in references), "wanted several references an image"
 
 
 class _Caption(NamedTuple):
-    """A caption as the metric sees it: its weighted n-grams, one vector for each n, and its number of words."""
+    """The weighted n-grams of a caption, one vector for each n, and its number of words."""
 
     vectors: list[Vector]
     length: int
@@ -90,29 +91,29 @@ Similarity = Callable[[_Caption, _Caption], float]
 
 
 class _Idf:
-    """What an n-gram weighs: the log of all pictures over those that have it in a reference."""
+    """Inverse document frequency: log of the number of images over those with the n-gram in a reference."""
 
     def __init__(self, references: Sequence[Sequence[Grams]]) -> None:
-        self._pictures = len(references)
-        self._having: Grams = Counter()
+        self._images = len(references)
+        self._frequencies: Grams = Counter()
         for several in references:
-            self._having.update(set().union(*several))
+            self._frequencies.update(set().union(*several))
 
     def weigh(self, grams: Grams) -> _Caption:
         vectors: list[Vector] = [{} for _ in range(ORDER)]
         for gram, count in grams.items():
-            # One that no reference has weighs as much as one that a single picture has.
-            vectors[len(gram) - 1][gram] = count * math.log(self._pictures / max(1, self._having[gram]))
+            # An n-gram in no reference weighs as much as one of a single image.
+            vectors[len(gram) - 1][gram] = count * math.log(self._images / max(1, self._frequencies[gram]))
         return _Caption(vectors, sum(count for gram, count in grams.items() if len(gram) == 1))
 
 
 def _mean(predictions: Sequence[str], references: Sequence[Sequence[str]], similarity: Similarity) -> Cider:
     _check(predictions, references)
-    grams = [[_grams(words(reference)) for reference in several] for several in references]
+    grams = [[_grams(caption_words(reference)) for reference in several] for several in references]
     idf = _Idf(grams)
     each = []
     for prediction, several in zip(predictions, grams, strict=True):
-        found = idf.weigh(_grams(words(prediction)))
+        found = idf.weigh(_grams(caption_words(prediction)))
         scores = [similarity(found, idf.weigh(reference)) for reference in several]
         each.append(SCALE * sum(scores) / len(scores))
     return Cider(float(np.mean(each)), each)
@@ -125,7 +126,7 @@ def _grams(caption: list[str]) -> Grams:
 
 
 def _cosine(prediction: _Caption, reference: _Caption) -> float:
-    """The mean over n of the cosines."""
+    """The mean cosine over n."""
     total = 0.0
     for one, other in zip(prediction.vectors, reference.vectors, strict=True):
         product = sum(one[gram] * weight for gram, weight in other.items() if gram in one)
@@ -134,7 +135,7 @@ def _cosine(prediction: _Caption, reference: _Caption) -> float:
 
 
 def _clipped_cosine(prediction: _Caption, reference: _Caption) -> float:
-    """The same with weights cut to the reference's, times the Gaussian of the difference in length."""
+    """The same with clipped weights, times a Gaussian of the difference in length."""
     total = 0.0
     for one, other in zip(prediction.vectors, reference.vectors, strict=True):
         product = sum(min(one[gram], weight) * weight for gram, weight in other.items() if gram in one)

@@ -1,14 +1,14 @@
-"""How often the right one of many is among the first."""
+"""Metrics of retrieval: recall@k, how often the true item is among the first k."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 
-def ranks(scores: np.ndarray) -> np.ndarray:
-    """Of scores (N, N) whose row i belongs to column i: the place of the right one in each row, 1 the first.
+def true_ranks(scores: np.ndarray) -> np.ndarray:
+    """For scores (N, N) where row i belongs to column i: the rank of the true item in each row, 1 the first.
 
-    One that scores as much as the right one stands before it: a model that says the same of all is not rewarded.
+    Ties rank before the true item, so a model that gives equal scores gains nothing.
     """
     scores = np.asarray(scores, np.float64)
     assert scores.ndim == 2, scores.shape
@@ -17,7 +17,7 @@ def ranks(scores: np.ndarray) -> np.ndarray:
     return np.asarray((scores >= own).sum(1) + np.isnan(scores).any(1) * scores.shape[1])
 
 
-def recalls(scores: np.ndarray, among: Sequence[int] = (1, 5, 10)) -> dict[str, float]:
-    """R@1, R@5 and R@10 of each row: the share of them whose right one is among the first so many."""
-    places = ranks(scores)
-    return {f"r@{first}": float((places <= first).mean()) for first in among}
+def recall_at(scores: np.ndarray, ks: Sequence[int] = (1, 5, 10)) -> dict[str, float]:
+    """Recall@1, @5 and @10: the fraction of rows whose true item is among the first k."""
+    ranks = true_ranks(scores)
+    return {f"r@{k}": float((ranks <= k).mean()) for k in ks}

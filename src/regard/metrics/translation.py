@@ -1,7 +1,7 @@
-"""How good translations are: exact match, BLEU and chrF.
+"""Metrics of translation: exact match, BLEU and chrF.
 
-`Tally` counts pair by pair and keeps nothing but the counts, so a test set may be of any size; its BLEU is sacrebleu's
-own arithmetic over sacrebleu's own counts, and its chrF is tested equal to sacrebleu's.
+`CorpusScorer` counts pair by pair and keeps only the counts, so a test set may be of any size. Its BLEU is sacrebleu's
+computation on sacrebleu's counts, and its chrF is tested equal to sacrebleu's.
 """
 
 from collections import Counter
@@ -11,29 +11,29 @@ from typing import NamedTuple
 
 from sacrebleu.metrics import BLEU, CHRF
 
-ORDER = 6  # chrF's longest n-gram of characters
-BETA = 2  # how much more recall counts than precision
+ORDER = 6  # of chrF's longest character n-gram
+BETA = 2  # weight of recall over precision
 
 
 class Score(NamedTuple):
-    """A corpus score, and the signature without which it means nothing (Post 2018)."""
+    """A corpus score and its signature, which names all settings (Post 2018)."""
 
     value: float
     signature: str
 
 
-class Tally:
-    """Scores of a corpus that comes pair by pair."""
+class CorpusScorer:
+    """Scores a corpus pair by pair."""
 
     def __init__(self) -> None:
         self.pairs = 0
-        self._same = 0
+        self._exact = 0
         self._bleu: Counter[str] = Counter()
         self._chrf: Counter[str] = Counter()
 
     def add(self, prediction: str, reference: str) -> None:
         self.pairs += 1
-        self._same += prediction.split() == reference.split()
+        self._exact += prediction.split() == reference.split()
         found = BLEU(effective_order=True).sentence_score(prediction, [reference])
         self._bleu.update({"system": found.sys_len, "reference": found.ref_len})
         for order, (correct, total) in enumerate(zip(found.counts, found.totals, strict=True), 1):
@@ -42,8 +42,8 @@ class Tally:
 
     @property
     def exact_match(self) -> float:
-        """The share of predictions that equal their reference to the letter, white space aside."""
-        return self._same / self.pairs
+        """The fraction of predictions equal to their reference, up to white space."""
+        return self._exact / self.pairs
 
     @property
     def bleu(self) -> Score:
@@ -60,28 +60,28 @@ class Tally:
 
     @property
     def chrf(self) -> Score:
-        """Corpus chrF, 0 to 100: the F-score of 1- to 6-grams' mean precision and mean recall (Popović 2015)."""
+        """Corpus chrF, 0 to 100: F-score of the mean precision and mean recall of 1- to 6-grams (Popović 2015)."""
         counts = self._chrf
         orders = [n for n in range(1, ORDER + 1) if counts[f"prediction {n}"] and counts[f"reference {n}"]]
         precision, recall = (
             sum(counts[f"match {n}"] / counts[f"{side} {n}"] for n in orders) / max(1, len(orders))
             for side in ("prediction", "reference")
         )
-        below = BETA**2 * precision + recall
-        value = 100 * (1 + BETA**2) * precision * recall / below if below else 0.0
+        denominator = BETA**2 * precision + recall
+        value = 100 * (1 + BETA**2) * precision * recall / denominator if denominator else 0.0
         return Score(value, _signature(CHRF))
 
 
-def tally(predictions: Sequence[str], references: Sequence[str]) -> Tally:
-    """The scores of a corpus that is there as a whole."""
-    found = Tally()
+def score_corpus(predictions: Sequence[str], references: Sequence[str]) -> CorpusScorer:
+    """Score a corpus in memory."""
+    found = CorpusScorer()
     for prediction, reference in zip(predictions, references, strict=True):
         found.add(prediction, reference)
     return found
 
 
 def _characters(prediction: str, reference: str) -> dict[str, int]:
-    """chrF's counts of one pair, for each n: n-grams here, there, and in both; white space is left out."""
+    """chrF's counts of one pair, for each n: n-grams of prediction, reference and both; without white space."""
     one, other = "".join(prediction.split()), "".join(reference.split())
     counts = {}
     for n in range(1, ORDER + 1):
@@ -99,5 +99,5 @@ def _ngrams(text: str, n: int) -> Counter[str]:
 @cache
 def _signature(kind: type[BLEU] | type[CHRF]) -> str:
     metric = kind()
-    metric.corpus_score(["a"], [["a"]])  # a signature tells the number of references, known once it has scored
+    metric.corpus_score(["a"], [["a"]])  # the signature has the number of references, known after scoring
     return str(metric.get_signature())

@@ -24,7 +24,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.images.normalizing import recolor
+from regard.images.preprocessing import renormalize
 from regard.layers import cost
 from regard.layers.attention import Additive, KeysValues, MultiHeadAttention, attend_written_out
 from regard.layers.decoding import CrossAttentionState, kept_inputs
@@ -246,7 +246,7 @@ class ViTEncoder(nn.Module):
         return self.transformer.blocks
 
     def forward(self, pixels: Tensor) -> Tensor:
-        hidden = self.transformer(recolor(pixels, self.mean, self.deviation))
+        hidden = self.transformer(renormalize(pixels, self.mean, self.deviation))
         return self.grid(self.project(hidden[:, 1:]))  # (B, P, D)
 
 

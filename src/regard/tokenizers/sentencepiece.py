@@ -44,7 +44,7 @@ class SentencePieceTokenizer(MetaspaceTokenizer):
         except (RuntimeError, ValueError) as error:
             raise FolderError("cannot be read as a SentencePiece model") from error
         if not {TRAINER, NORMALIZER} <= _fields(model):
-            raise FolderError("is cut off: the fields after a SentencePiece model's tokens are missing")
+            raise FolderError("is truncated: the fields after a SentencePiece model's tokens are missing")
         self.proto = model
         self._has_own_ids = vocab is None
         if vocab is None:

@@ -9,16 +9,16 @@ import pytest
 from regard.data.readers.bad_rows import BadRows
 from regard.data.stores import images as prepared
 from regard.data.stores.images import ImageStore, prepare_images
-from regard.errors import DataError, PictureError
-from regard.images.decoding import read_picture
-from regard.images.preparing import prepare
+from regard.errors import DataError, ImageError
+from regard.images.decoding import read_image
+from regard.images.preprocessing import preprocess
 from tests.images import making
 
 SIDE = 6
 
 
 def ready(path):
-    return prepare(read_picture(path), SIDE)
+    return preprocess(read_image(path), SIDE)
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_bad_pictures_are_named_each_time(paths, tmp_path):
     assert first.summary() == again.summary()
     assert again.by_reason == {"bad image": len(making.bad_pictures())}
     place = paths.index(tmp_path / "text.png")
-    assert found.bad[place] == "is text, wanted a PNG or JPEG picture"
+    assert found.bad[place] == "is text, wanted a PNG or JPEG image"
     named = BadRows()
     build([paths[place], tmp_path / "rgb.png"], report=named)
     assert named.summary()[1] == f"  {tmp_path}/text.png: bad image: {found.bad[place]}"
@@ -151,7 +151,7 @@ def test_pixels_stay_on_the_disk(tmp_path):
 
 def test_a_reason_is_told_without_the_path_twice(tmp_path):
     def bad(path):
-        raise PictureError(f"{path}: is odd")
+        raise ImageError(f"{path}: is odd")
 
     found = ImageStore.build([tmp_path / "a"], bad, tmp_path / "x", side=SIDE)
     assert found.bad == {0: "is odd"}

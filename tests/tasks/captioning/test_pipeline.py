@@ -11,14 +11,14 @@ from PIL import Image
 
 from regard import load, recipes
 from regard.checkpoint import CONFIG
-from regard.errors import ConfigError, DataError, InputError, PictureError
+from regard.errors import ConfigError, DataError, ImageError, InputError
 from regard.experiments.check import adapter_of
 from regard.files import read_json
 from regard.generation import Beam, Sample
-from regard.images.normalizing import normalize
+from regard.images.preprocessing import normalize
 from regard.inspection.looks import save_look
+from regard.metrics.attention_mass import cells_in_box
 from regard.metrics.captions import bleu4, cider, exact_match
-from regard.metrics.looking import cells_of
 from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scenes
 from regard.tasks.captioning import evaluate as caption_scoring
@@ -142,9 +142,9 @@ def test_pixels_of_any_size_are_brought_to_the_models(captioner):
 
 def test_what_is_no_picture_is_one_line(captioner, tmp_path):
     (tmp_path / "text.jpg").write_text("not a picture", encoding="utf-8")
-    with pytest.raises(PictureError, match=r"text.jpg: is text, wanted a PNG or JPEG picture"):
+    with pytest.raises(ImageError, match=r"text.jpg: is text, wanted a PNG or JPEG image"):
         captioner.run(tmp_path / "text.jpg")
-    with pytest.raises(PictureError, match="cannot be read"):
+    with pytest.raises(ImageError, match="cannot be read"):
         captioner.run(tmp_path / "none.png")
 
 
@@ -209,7 +209,7 @@ def test_the_words_of_a_thing_are_held_against_its_own_cells(captioner):
         if word in ("left", "of", "above"):
             assert cells is None
         else:
-            assert np.array_equal(cells, cells_of(scene.things[region].box, 64, 8))
+            assert np.array_equal(cells, cells_in_box(scene.things[region].box, 64, 8))
 
 
 def test_a_model_that_looks_at_the_thing_it_names_has_all_of_its_mass_there(captioner, monkeypatch):

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from regard.data.batches import DataPosition
 from regard.generation import Greedy
-from regard.images.normalizing import normalize
+from regard.images.preprocessing import normalize
 from regard.models.base import SpecialIds
 from regard.models.captioner import Captioner, CaptionerConfig
 from regard.synthetic.scenes.captions import caption

@@ -12,7 +12,7 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 import regard
 from regard.errors import FolderError, InputError
 from regard.generation import Beam, Greedy, Sample, generate
-from regard.metrics.agreement import agreement
+from regard.metrics.self_consistency import self_consistency
 from regard.models.gpt import GPT, GPTConfig
 from regard.tasks.language_modeling import pipeline as module
 from regard.tasks.language_modeling.pipeline import GeneratedText, Page, TextGenerator, _ranked
@@ -399,14 +399,14 @@ def text(words, log_probability=0.0, tokens=4, ended=False):
 
 def test_three_that_agree_come_before_one_that_does_not():
     same, other = "we sailed at dawn", "bread is twelve cents"
-    scores = agreement([same, other, same, same])
-    assert scores[0] == scores[2] == scores[3] == pytest.approx((2 * 100 + agreement([same, other])[0]) / 3)
-    assert scores[1] == pytest.approx(agreement([other, same])[0])
+    scores = self_consistency([same, other, same, same])
+    assert scores[0] == scores[2] == scores[3] == pytest.approx((2 * 100 + self_consistency([same, other])[0]) / 3)
+    assert scores[1] == pytest.approx(self_consistency([other, same])[0])
     assert scores[1] < scores[0]
     ranked = _ranked([text(other, -1.0), text(same, -5.0), text(same, -6.0), text(same, -7.0)], "consistency")
     assert [one.text for one in ranked] == [same, same, same, other]
     assert [one.log_probability for one in ranked] == [-5.0, -6.0, -7.0, -1.0]  # of equals the likelier first
-    assert agreement(["alone"]) == [0]
+    assert self_consistency(["alone"]) == [0]
 
 
 def test_likelihood_prefers_the_whole_and_mean_the_token():
@@ -431,7 +431,7 @@ def test_texts_come_ranked(writer, best_by):
     if best_by == "mean":
         assert scores == pytest.approx([one.log_probability / (len(one.tokens) + one.ended) for one in found.texts])
     if best_by == "consistency":
-        assert scores == pytest.approx(agreement([one.text for one in found.texts]))
+        assert scores == pytest.approx(self_consistency([one.text for one in found.texts]))
 
 
 # ------------------------------------------------ log probabilities

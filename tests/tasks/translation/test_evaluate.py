@@ -8,7 +8,7 @@ import torch
 import regard
 from regard.errors import DataError
 from regard.generation import Greedy, Sample
-from regard.metrics.translation import tally
+from regard.metrics.translation import score_corpus
 from regard.synthetic.translation.sentences import sentences
 from regard.tasks.translation import evaluate as scoring
 from regard.tasks.translation.evaluate import Item, score
@@ -51,7 +51,7 @@ def test_translations_that_do_not_end_are_counted(translator, items, monkeypatch
 def test_scores_are_those_of_the_parts(translator, items):
     scores = score(translator, iter(items), Greedy())
     written = [answer.text for answer in translator.run_all([item.source for item in items])]
-    assert scores["bleu"] == pytest.approx(tally(written, [item.target for item in items]).bleu.value)
+    assert scores["bleu"] == pytest.approx(score_corpus(written, [item.target for item in items]).bleu.value)
     assert scores["gap"] == pytest.approx(scores["teacher_forced_accuracy"] - scores["free_running_accuracy"])
     assert sum(row["pairs"] for row in scores["by_length"]) == scores["pairs"] == 50
     names = translator.tokenizer

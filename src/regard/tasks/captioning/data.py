@@ -16,8 +16,8 @@ from regard.data.stores.images import prepare_images
 from regard.errors import DataError
 from regard.huggingface.hub import find
 from regard.huggingface.vit import read_sight, read_weights
-from regard.images.decoding import read_picture
-from regard.images.preparing import prepare as prepared
+from regard.images.decoding import read_image
+from regard.images.preprocessing import preprocess as prepared
 from regard.models.base import SpecialIds
 from regard.models.captioner import CaptionerConfig
 from regard.synthetic.scenes.captions import captions
@@ -159,4 +159,4 @@ def _short_enough(found: Sequence[CaptionedImage], max_length: int, report: BadR
 
 def pixels_of(path: Path, side: int) -> np.ndarray:
     """An image as a model of this size reads it: the largest square in its middle."""
-    return prepared(read_picture(path), side)
+    return prepared(read_image(path), side)

@@ -18,11 +18,11 @@ import torch
 
 from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.captions import BadImage, CaptionedImage, folder_and_file, read_captions
-from regard.errors import DataError, PictureError
+from regard.errors import DataError, ImageError
 from regard.generation import Strategy
 from regard.inspection.alignment import looks_of
+from regard.metrics.attention_mass import AttentionMass, cells_in_box
 from regard.metrics.captions import bleu4, cider_d
-from regard.metrics.looking import Mass, cells_of
 from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scene, Scenes
 from regard.tasks.captioning.data import CaptionDataConfig, captioned_split
@@ -75,7 +75,7 @@ def _read(captioner: Captioner, captioned: Sequence[CaptionedImage], bad: BadRow
     for one in captioned:
         try:
             pixels = captioner.see(one.image)
-        except PictureError as error:
+        except ImageError as error:
             bad.add(BadImage(one.image, 0, "bad image", str(error).removeprefix(f"{one.image}: ")))
         else:
             yield Item(pixels, list(one.captions))
@@ -92,7 +92,7 @@ def score_items(captioner: Captioner, items: Iterator[Item], strategy: Strategy 
     """The scores of what the model writes on its own, its loss on the true captions, and its attention on scenes."""
     predictions: list[str] = []
     references: list[list[str]] = []
-    surprise, tokens, seconds, mass = 0.0, 0, 0.0, Mass()
+    surprise, tokens, seconds, mass = 0.0, 0, 0.0, AttentionMass()
     while several := list(islice(items, BATCH)):
         begun = time.perf_counter()
         predictions += captioner.texts([item.pixels for item in several], strategy, first=len(predictions))
@@ -115,7 +115,7 @@ def score_items(captioner: Captioner, items: Iterator[Item], strategy: Strategy 
 
 
 @torch.inference_mode()
-def _true(captioner: Captioner, items: Sequence[Item], mass: Mass) -> tuple[float, int]:
+def _true(captioner: Captioner, items: Sequence[Item], mass: AttentionMass) -> tuple[float, int]:
     """The summed surprise at each picture's first caption and its tokens; `mass` gets where the model looked."""
     names = captioner.tokenizer
     ids = names.encode_batch([item.references[0] for item in items])
@@ -133,14 +133,14 @@ def _true(captioner: Captioner, items: Sequence[Item], mass: Mass) -> tuple[floa
 def _covered(scene: Scene, words: Sequence[int], grid: int) -> list[np.ndarray | None]:
     """For each token the cells of the thing its word speaks of, if it speaks of one."""
     regions = caption(scene).regions
-    cells = [cells_of(thing.box, scene.side, grid) for thing in scene.things]
+    cells = [cells_in_box(thing.box, scene.side, grid) for thing in scene.things]
     things = [regions[word] if word >= 0 else None for word in words]
     return [None if thing is None else cells[thing] for thing in things]
 
 
-def _attention(mass: Mass) -> dict[str, Any]:
+def _attention(mass: AttentionMass) -> dict[str, Any]:
     """Mass on the true thing against chance: of the mean over all heads, as a look is shown, and of each head."""
-    heads = mass.on  # (layers, heads)
+    heads = mass.mean  # (layers, heads)
     return {
         "attention_on_thing": float(heads.mean()),
         "attention_by_chance": mass.chance,

@@ -13,10 +13,10 @@ from regard.checkpoint import ModelFolder
 from regard.errors import FolderError, InputError
 from regard.generation import Greedy, Hypothesis, Strategy, generate
 from regard.generation.decode import Limits
-from regard.images.decoding import read_picture
-from regard.images.preparing import prepare
+from regard.images.decoding import read_image
+from regard.images.preprocessing import preprocess
 from regard.inspection.alignment import looks_of
-from regard.metrics.alignment import by_words, owned
+from regard.metrics.alignment import tokens_to_words, words_with_tokens
 from regard.tasks.captioning.task import LONGEST, Captioning
 from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.words import split_words
@@ -89,8 +89,8 @@ class Captioner:
                 )
             from PIL import Image
 
-            return prepare(Image.fromarray(np.ascontiguousarray(picture)), side)
-        return prepare(read_picture(picture if isinstance(picture, bytes) else Path(picture)), side)
+            return preprocess(Image.fromarray(np.ascontiguousarray(picture)), side)
+        return preprocess(read_image(picture if isinstance(picture, bytes) else Path(picture)), side)
 
     def texts(self, pixels: Sequence[np.ndarray], strategy: Strategy | None = None, *, first: int = 0) -> list[str]:
         """The captions of pictures as the model sees them, without the looks, which take a pass each."""
@@ -106,7 +106,7 @@ class Captioner:
         device, config = next(self.model.parameters()).device, self.model.config
         target = torch.tensor([[config.special_ids.bos_id, *tokens[:-1]]], device=device)
         weights = looks_of(self.model, self.task.read(pixels[None]).to(device), target).mean((0, 2))[0].cpu().numpy()
-        words = by_words(weights, range(config.cells), self.tokenizer.word_ids(tokens))
+        words = tokens_to_words(weights, range(config.cells), self.tokenizer.word_ids(tokens))
         return words.reshape(-1, config.grid, config.grid)
 
     def _write(
@@ -124,6 +124,6 @@ class Captioner:
         grid = self.model.config.grid
         text = self.tokenizer.decode(found.tokens)
         words = split_words(text)
-        named = [words[number] for number in owned(self.tokenizer.word_ids(found.tokens))]
+        named = [words[number] for number in words_with_tokens(self.tokenizer.word_ids(found.tokens))]
         looks = self.look(pixels, found.tokens) if named else np.empty((0, grid, grid), np.float32)
         return Caption(text, named, found.score, found.log_probability, found.ended, looks, pixels)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.config import Config
 from regard.data.batches import DataPosition
-from regard.images.normalizing import normalize
+from regard.images.preprocessing import normalize
 from regard.metrics.captions import bleu4, cider, exact_match
 from regard.tasks.captioning.dataset import CaptionBatch
 from regard.tasks.translation.task import Generate, TargetTokenizer

@@ -13,8 +13,8 @@ from regard.data.readers.conll import TaggedSentence, read_tagged
 from regard.data.readers.glue import GlueTask, find_glue_task
 from regard.data.readers.labeled import LabeledText, read_labeled
 from regard.errors import DataError
-from regard.metrics.classification import confusion
-from regard.metrics.tagging import tag_scores
+from regard.metrics.classification import confusion_matrix
+from regard.metrics.tagging import tagging_metrics
 from regard.tasks.classification.data import (
     GlueDataConfig,
     LabeledDataConfig,
@@ -156,7 +156,7 @@ def _score_rows(
         found
         | score_logits(logits, truth, labels, metrics)
         | {
-            "confusion": confusion(chosen, [row.label or "" for row in rows], labels).table(),
+            "confusion": confusion_matrix(chosen, [row.label or "" for row in rows], labels).table(),
             "worst": _worst(classifier, rows, logits, truth),
         }
     )
@@ -215,10 +215,10 @@ def score_tags(
     sentences = _tagged(folder, paths, bad, assignments)[:most]
     check_tags(sentences, tagger.labels, ", ".join(map(str, paths)) or "what is held out")
     found = [[word.label for word in words] for words in tagger.tag([one.words for one in sentences])]
-    scores = tag_scores(found, [one.labels or () for one in sentences])
+    scores = tagging_metrics(found, [one.labels or () for one in sentences])
     return {
         "sentences": len(sentences),
-        **scores.numbers(),
+        **scores.metrics(),
         **{f"f1_{kind}": counts.f1 for kind, counts in sorted(scores.by_type.items())},
         **({"bad_lines": bad.summary()} if bad.count else {}),
     }

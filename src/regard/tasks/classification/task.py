@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.config import Config
 from regard.data.rows import RowBatch, RowSplits
-from regard.metrics.classification import number_scores, scores
+from regard.metrics.classification import label_metrics, regression_metrics
 from regard.tasks.row_batches import RowLearning
 
 
@@ -54,8 +54,8 @@ class Classification(RowLearning):
 def score_logits(logits: Tensor, wanted: Tensor, labels: Sequence[str], metrics: Sequence[str]) -> dict[str, float]:
     """The scores of what the model thinks."""
     if not labels:
-        return number_scores(logits[:, 0].tolist(), wanted.tolist(), metrics)
-    return scores([labels[i] for i in logits.argmax(-1)], [labels[i] for i in wanted], labels, metrics)
+        return regression_metrics(logits[:, 0].tolist(), wanted.tolist(), metrics)
+    return label_metrics([labels[i] for i in logits.argmax(-1)], [labels[i] for i in wanted], labels, metrics)
 
 
 def balancing_weights(counts: Sequence[int]) -> Tensor:

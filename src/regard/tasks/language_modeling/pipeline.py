@@ -12,7 +12,7 @@ from regard.errors import FolderError, InputError
 from regard.generation import Beam, Greedy, Hypothesis, Sample, Strategy, generate
 from regard.generation.decode import Limits
 from regard.huggingface.folder import Loaded
-from regard.metrics.agreement import agreement
+from regard.metrics.self_consistency import self_consistency
 from regard.tokenizers.chat import apply_chat_template
 from regard.tokenizers.streaming import StreamDecoder
 from regard.tokenizers.text import TextTokenizer
@@ -309,7 +309,7 @@ class Page:
 def _ranked(texts: list[GeneratedText], best_by: BestBy) -> list[GeneratedText]:
     """The texts, the best first, each with what it is ranked by as its score."""
     if best_by == "consistency" and len(texts) > 1:
-        scores = agreement([one.text for one in texts])
+        scores = self_consistency([one.text for one in texts])
     elif best_by == "mean":
         scores = [one.log_probability / max(1, len(one.tokens) + one.ended) for one in texts]
     else:

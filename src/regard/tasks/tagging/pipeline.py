@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from regard.metrics.tagging import entities, marks_entities
+from regard.metrics.tagging import are_entity_labels, extract_entities
 from regard.tasks.embedding.pipeline import Embedder
 from regard.tasks.reading import said_of
 from regard.tokenizers.treebank import word_spans
@@ -76,6 +76,6 @@ class Tagger(Embedder):
 
     def _tagged(self, text: str, spans: list[tuple[int, int]], words: list[Word]) -> TaggedText:
         labels = [word.label for word in words]
-        marked = entities(labels) if marks_entities(self.labels) else []
+        marked = extract_entities(labels) if are_entity_labels(self.labels) else []
         named = [NamedEntity(text[spans[first][0] : spans[last][1]], kind) for kind, first, last in marked]
         return TaggedText(text, words, named)

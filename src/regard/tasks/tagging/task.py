@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.config import Config
 from regard.data.batches import IGNORE_INDEX
 from regard.data.rows import RowBatch, RowSplits
-from regard.metrics.tagging import tag_scores
+from regard.metrics.tagging import tagging_metrics
 from regard.tasks.row_batches import RowLearning
 
 
@@ -49,7 +49,7 @@ class Tagging(RowLearning):
             asked = targets != IGNORE_INDEX
             found.setdefault(sentence, []).extend(self.labels[one] for one in chosen[asked].tolist())
             wanted.setdefault(sentence, []).extend(self.labels[one] for one in targets[asked].tolist())
-        return tag_scores(list(found.values()), list(wanted.values())).numbers()
+        return tagging_metrics(list(found.values()), list(wanted.values())).metrics()
 
 
 def _answers(model: Any, batches: Iterable[RowBatch]) -> Iterator[tuple[int, Tensor, Tensor]]:

@@ -17,8 +17,8 @@ from regard.errors import ConfigError, DataError, InputError
 from regard.files import atomic_write
 from regard.generation import Beam, Greedy, Strategy
 from regard.generation.strategies import length_penalty_of
-from regard.metrics.alignment import ErrorCounts, Link, count_errors, owned, pharaoh
-from regard.metrics.translation import Tally
+from regard.metrics.alignment import AERCounts, Link, count_errors, format_pharaoh, words_with_tokens
+from regard.metrics.translation import CorpusScorer
 from regard.tasks.captioning.evaluate import score_pictures
 from regard.tasks.captioning.pipeline import Captioner
 from regard.tasks.classification.evaluate import score_labels, score_tags
@@ -136,10 +136,10 @@ def score(
     translator: Translator, items: Iterable[Item], strategy: Strategy | None = None, alignments: Path | None = None
 ) -> dict[str, Any]:
     """Scores with the true words before each word (teacher-forced) beside those on the model's own words."""
-    free = Tally()
-    buckets = {most: Tally() for most in (*BUCKETS, math.inf)}
+    free = CorpusScorer()
+    buckets = {most: CorpusScorer() for most in (*BUCKETS, math.inf)}
     surprise, right, right_alone, tokens, written, cut, seconds = 0.0, 0, 0, 0, 0, 0, 0.0
-    errors = ErrorCounts(0, 0, 0, 0)
+    errors = AERCounts(0, 0, 0, 0)
     looks = bool(translator.model.alignment_taps)
     if alignments is not None and not looks:
         raise InputError(f"--alignments {alignments}: this model has no attention, so it has no alignments to write")
@@ -162,7 +162,7 @@ def score(
                 for item in several:
                     links = _links(translator, item)
                     if aligning:
-                        aligning.write(f"{pharaoh(links)}\n".encode())
+                        aligning.write(f"{format_pharaoh(links)}\n".encode())
                     if item.sure is not None:
                         errors = errors.plus(count_errors(links, item.sure, item.possible))
         if not free.pairs:
@@ -179,7 +179,7 @@ def score(
         "exact_match": free.exact_match,
         **({"cut": f"{cut:,} translations did not come to an end within the longest allowed"} if cut else {}),
         "tokens_per_second": written / seconds,
-        **({"alignment_error_rate": errors.rate} if errors.sure else {}),
+        **({"alignment_error_rate": errors.aer} if errors.sure else {}),
         "bleu_signature": free.bleu.signature,
         "chrf_signature": free.chrf.signature,
         "by_length": _by_length(buckets),
@@ -191,7 +191,7 @@ def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
         yield several
 
 
-def _by_length(buckets: dict[float, Tally]) -> list[dict[str, Any]]:
+def _by_length(buckets: dict[float, CorpusScorer]) -> list[dict[str, Any]]:
     least, rows = 1, []
     for most, found in buckets.items():
         words = f"{least}-{most:g}" if most < math.inf else f"{least}+"
@@ -259,4 +259,4 @@ def _links(translator: Translator, item: Item) -> frozenset[Link]:
 def _spaces(names: Any, ids: list[int]) -> list[int | None]:
     """For each word of an Alignment the number of the word between spaces that it stands in."""
     spaces = words_by_spaces(names.decode(ids))
-    return [spaces[number] for number in owned(names.word_ids(ids))]
+    return [spaces[number] for number in words_with_tokens(names.word_ids(ids))]

@@ -14,7 +14,7 @@ from regard.generation import Beam, Greedy, Hypothesis, Strategy, generate
 from regard.generation.decode import Limits
 from regard.huggingface.folder import Loaded
 from regard.inspection.alignment import look_of
-from regard.metrics.alignment import Link, by_words, links, owned
+from regard.metrics.alignment import Link, argmax_links, tokens_to_words, words_with_tokens
 from regard.tasks.translation.task import Translation
 from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.words import split_words
@@ -36,7 +36,7 @@ class Alignment:
     @property
     def links(self) -> set[Link]:
         """(source word, target word): each target word with the source word it looked at most."""
-        return links(self.words)
+        return argmax_links(self.words)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Translator:
             weights=weights,
             source=names.token_labels(source),
             target=target_names.token_labels(target),
-            words=by_words(weights, names.word_ids(source), target_names.word_ids(target)),
+            words=tokens_to_words(weights, names.word_ids(source), target_names.word_ids(target)),
             source_words=_words(names, source),
             target_words=_words(target_names, target),
         )
@@ -174,4 +174,4 @@ class Translator:
 
 def _words(names: Any, ids: list[int]) -> list[str]:
     words = split_words(names.decode(ids))
-    return [words[number] for number in owned(names.word_ids(ids))]
+    return [words[number] for number in words_with_tokens(names.word_ids(ids))]

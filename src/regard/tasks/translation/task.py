@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.config import Config
 from regard.data.batches import DataPosition, PairBatch
 from regard.errors import InputError
-from regard.metrics.translation import tally
+from regard.metrics.translation import score_corpus
 from regard.ops.cross_entropy import IGNORE_INDEX, cross_entropy_inplace
 from regard.tasks.translation.dataset import ParallelText
 
@@ -138,5 +138,5 @@ class Translation:
 
     def score(self, predictions: Sequence[str], references: Sequence[str]) -> dict[str, float]:
         """Free-running scores: shares for exact match, 0 to 100 for BLEU."""
-        found = tally(predictions, references)
+        found = score_corpus(predictions, references)
         return {"exact_match": found.exact_match, "bleu": found.bleu.value}

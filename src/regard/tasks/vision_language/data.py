@@ -22,7 +22,7 @@ from regard.data.readers.regions import read_regions
 from regard.data.regions import ImageRegions, Regions, grid_regions
 from regard.data.rows import RowSplits
 from regard.errors import ConfigError, DataError
-from regard.images.decoding import read_picture
+from regard.images.decoding import read_image
 from regard.models.base import EncoderIds
 from regard.models.vilbert import (
     SeeingConfig,
@@ -207,7 +207,7 @@ class _RegionReader:
     def __call__(self, one: CaptionedImage) -> ImageRegions:
         if self.file is None:
             assert self.seeing.patch is not None
-            return grid_regions(np.asarray(read_picture(one.image)), self.seeing.cells, self.seeing.patch)
+            return grid_regions(np.asarray(read_image(one.image)), self.seeing.cells, self.seeing.patch)
         if one.name not in self.numbers:
             raise DataError(f"{self.file}: has no regions of {one.name}; its names must be those of the pictures")
         return self.regions[self.numbers[one.name]]
@@ -359,7 +359,7 @@ def question_rows(
     """Questions of a folder as rows, each image read once."""
     assert config.seeing.patch is not None
     numbers = {path: number for number, path in enumerate(dict.fromkeys(one.image for one in asked))}
-    images = (np.asarray(read_picture(path)) for path in numbers)
+    images = (np.asarray(read_image(path)) for path in numbers)
     answers = {answer: number for number, answer in enumerate(config.labels)}
     return ImageRows(
         tokenizer.encode_batch([one.text for one in asked], max_length=config.context),

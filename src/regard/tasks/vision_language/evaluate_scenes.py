@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.data.regions import ImageRegions, collate_regions
 from regard.errors import InputError
 from regard.inspection.capture import watch
-from regard.metrics.retrieval import recalls
+from regard.metrics.retrieval import recall_at
 from regard.synthetic.scenes.captions import Caption, caption
 from regard.synthetic.scenes.scene import Scene
 from regard.synthetic.scenes.vocabulary import ANSWERS
@@ -38,8 +38,8 @@ def score_pairs(matcher: ImageTextMatcher, texts: Sequence[str], pictures: Seque
     """The same of any texts, each with its own picture."""
     scores = matcher.scores(texts, pictures)
     found: dict[str, Any] = {"pictures": len(pictures)}
-    found |= {f"picture_for_text_{name}": value for name, value in recalls(scores).items()}
-    return found | {f"text_for_picture_{name}": value for name, value in recalls(scores.T).items()}
+    found |= {f"picture_for_text_{name}": value for name, value in recall_at(scores).items()}
+    return found | {f"text_for_picture_{name}": value for name, value in recall_at(scores.T).items()}
 
 
 def score_asking(

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from regard.checkpoint import ModelFolder
 from regard.data.regions import ImageRegions, collate_regions, image_regions
 from regard.errors import FolderError, InputError
-from regard.images.decoding import read_picture
+from regard.images.decoding import read_image
 from regard.models.vilbert import ViLBERTConfig
 from regard.tasks.encoding import side_by_side as padded
 from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
@@ -218,7 +218,7 @@ def _pixels(picture: Path | str | bytes | np.ndarray) -> np.ndarray:
         if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or not picture.size:
             raise InputError(f"the picture is {picture.dtype} {picture.shape}, wanted uint8 (height, width, 3)")
         return picture
-    return np.asarray(read_picture(picture if isinstance(picture, bytes) else Path(picture)))
+    return np.asarray(read_image(picture if isinstance(picture, bytes) else Path(picture)))
 
 
 def _check_boxes(boxes: Boxes, pixels: np.ndarray) -> None:
