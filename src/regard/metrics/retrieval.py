@@ -19,5 +19,5 @@ def true_ranks(scores: np.ndarray) -> np.ndarray:
 
 def recall_at(scores: np.ndarray, ks: Sequence[int] = (1, 5, 10)) -> dict[str, float]:
     """Recall@1, @5 and @10: the fraction of rows whose true item is among the first k."""
-    true_ranks = true_ranks(scores)
-    return {f"r@{k}": float((true_ranks <= k).mean()) for k in ks}
+    ranks = true_ranks(scores)
+    return {f"r@{k}": float((ranks <= k).mean()) for k in ks}
