@@ -98,7 +98,7 @@ def smollm2() -> None:
     prompt = exact.tokenizer.encode("The history of the printing press begins")
 
     def with_regard(model: torch.nn.Module) -> float:
-        generate(model, [prompt], Greedy(scored=False), Limits([64], shortest=64))
+        generate(model, [prompt], Greedy(scored=False), Limits([64], min_new_tokens=64))
         return 64
 
     ways = {"float32": lambda: with_regard(exact.model), "int8": lambda: with_regard(small.model)}

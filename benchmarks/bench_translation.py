@@ -111,7 +111,7 @@ def main() -> None:
 
             def with_regard(beams: int = beams) -> float:
                 strategy = Greedy(scored=False) if beams == 1 else Beam(beams)  # none of them gives scores
-                found = generate(ours, source, strategy, Limits([LENGTH] * SENTENCES, shortest=LENGTH))
+                found = generate(ours, source, strategy, Limits([LENGTH] * SENTENCES, min_new_tokens=LENGTH))
                 return sum(len(hypotheses[0].tokens) for hypotheses in found)
 
             ways = {

@@ -50,7 +50,7 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
     save_heat_map(found.words, found.target_words, found.source_words, picture)
     scores = score_folders([folder], [], [STRATEGY])
     console.print(
-        f"\nOn {scores['pairs']:,} held-out sentences, {STRATEGY.width} beams: "
+        f"\nOn {scores['pairs']:,} held-out sentences, {STRATEGY.num_beams} beams: "
         f"[bold]{scores['exact_match']:.1%}[/bold] exactly right, "
         f"BLEU {scores['bleu']:.1f}, alignment error rate {scores['alignment_error_rate']:.3f}.",
         soft_wrap=True,

@@ -202,7 +202,11 @@ def test_overfits_one_batch(example, pixels, target):
     assert torch.equal(model(pixels, target).argmax(-1), answers)
 
 
-STRATEGIES: list[Callable[[], Any]] = [Greedy, lambda: Beam(3, n_best=3), lambda: Sample(temperature=0.7, top_p=0.9)]
+STRATEGIES: list[Callable[[], Any]] = [
+    Greedy,
+    lambda: Beam(3, num_return=3),
+    lambda: Sample(temperature=0.7, top_p=0.9),
+]
 
 
 @pytest.mark.parametrize("make", STRATEGIES)
@@ -227,7 +231,7 @@ def test_a_beam_of_one_is_greedy(model, pixels):
 
 @torch.no_grad()
 def test_a_log_probability_is_what_the_full_pass_says(model, pixels):
-    for hypotheses in generate(model, pixels[:1], Beam(4, n_best=4), Limits([8])):
+    for hypotheses in generate(model, pixels[:1], Beam(4, num_return=4), Limits([8])):
         for found in hypotheses:
             written = [*found.tokens, 2] if found.ended else found.tokens
             logits = model(pixels[:1], torch.tensor([[1, *written[:-1]]]))

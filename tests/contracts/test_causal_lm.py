@@ -245,7 +245,11 @@ def test_overfits_one_batch(example, ids):
     assert torch.equal(model(given).argmax(-1), answers)
 
 
-STRATEGIES: list[Callable[[], Any]] = [Greedy, lambda: Beam(3, n_best=3), lambda: Sample(temperature=0.7, top_p=0.9)]
+STRATEGIES: list[Callable[[], Any]] = [
+    Greedy,
+    lambda: Beam(3, num_return=3),
+    lambda: Sample(temperature=0.7, top_p=0.9),
+]
 
 
 @pytest.mark.parametrize("make", STRATEGIES)
@@ -282,7 +286,9 @@ def test_a_beam_of_one_is_greedy(model, prompts):
 
 @torch.no_grad()
 def test_a_log_probability_is_what_the_full_pass_says(model, prompts):
-    for prompt, hypotheses in zip(prompts, generate(model, prompts, Beam(4, n_best=4), Limits([8] * 4)), strict=True):
+    for prompt, hypotheses in zip(
+        prompts, generate(model, prompts, Beam(4, num_return=4), Limits([8] * 4)), strict=True
+    ):
         assert len({(*found.tokens, found.ended) for found in hypotheses}) == 4
         for found in hypotheses:
             text = [*found.tokens, model.config.special_ids.eos_id] if found.ended else found.tokens

@@ -18,7 +18,7 @@ from regard.errors import ConfigError, InputError
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation import strategies as module
 from regard.generation.decode import Limits
-from regard.generation.strategies import discouraged
+from regard.generation.strategies import penalize_repetition
 from tests.contracts.examples import CAUSAL_LM, example_of
 
 END = 2
@@ -74,13 +74,13 @@ def test_of_fifty_words_each_is_drawn_as_often_as_transformers_would(strategy):
 @pytest.mark.parametrize("sharpness", [0.3, 3.0])  # flat: more than FIRST are left in; sharp: FIRST suffice
 @pytest.mark.parametrize("strategy", WAYS, ids=str)
 def test_of_six_thousand_words_the_same_and_the_short_way_is_the_whole_one(strategy, sharpness, monkeypatch):
-    assert 4 * module.FIRST < 6000
+    assert 4 * module.NUCLEUS_TOPK < 6000
     logits = torch.randn(2, 6000, generator=torch.Generator().manual_seed(2)) * sharpness
     wanted = theirs(strategy, logits).double()
     chances = (torch.arange(500, dtype=torch.float64) + 0.5) / 500
     for row, share in zip(logits, wanted, strict=True):
         short = strategy.pick(row.expand(500, -1), chances)
-        monkeypatch.setattr(module, "FIRST", 10**6)
+        monkeypatch.setattr(module, "NUCLEUS_TOPK", 10**6)
         whole = strategy.pick(row.expand(500, -1), chances)
         monkeypatch.undo()
         assert torch.equal(short, whole)
@@ -122,11 +122,11 @@ def test_the_repetition_penalty_is_transformers():
     said = torch.randint(50, (4, 12), generator=torch.Generator().manual_seed(5))
     for penalty in (0.8, 1.3, 5.0):
         wanted = RepetitionPenaltyLogitsProcessor(penalty)(said, logits.clone())
-        assert_close(discouraged(logits, said.tolist(), penalty), wanted)
-    assert discouraged(logits, said.tolist(), 1.0) is logits
+        assert_close(penalize_repetition(logits, said.tolist(), penalty), wanted)
+    assert penalize_repetition(logits, said.tolist(), 1.0) is logits
 
 
-def test_many_draws_follow_the_softmax():
+def test_many_samples_follow_the_softmax():
     """Chi-square over 19 degrees of freedom: 43.8 is passed by one honest die in a thousand."""
     table = torch.randn(20, generator=torch.Generator().manual_seed(6))
     num_samples = 20_000
@@ -171,18 +171,18 @@ PROMPTS = [[5, 6, 7, 8], [9], [10, 11, 12, 13, 14, 15, 16], [17, 18], [19, 20, 2
 
 def drawn(model, prompts, numbers, num_samples, **settings):
     """The texts by the number of their input and of their draw."""
-    limits = Limits([12] * len(prompts), numbers=numbers, ends=[3], prompts=prompts)
+    limits = Limits([12] * len(prompts), row_ids=numbers, stop_ids=[3], prompts=prompts)
     strategy = Sample(**{"temperature": 1.0, "top_p": 0.95, "seed": 5, "num_samples": num_samples} | settings)
     found = generate(model, prompts, strategy, limits)
     return {
-        (number, one.draw): (one.tokens, one.ended)
+        (number, one.sample): (one.tokens, one.ended)
         for number, several in zip(numbers, found, strict=True)
         for one in several
     }
 
 
 @pytest.mark.parametrize("settings", [{}, {"repetition_penalty": 1.4}, {"top_k": 10, "min_p": 0.05}], ids=str)
-def test_a_draw_depends_on_nothing_beside_it(model, settings):
+def test_a_sample_depends_on_nothing_beside_it(model, settings):
     many = drawn(model, PROMPTS, [0, 1, 2, 3, 4], 4, **settings)
     assert len({tuple(tokens) for tokens, _ in many.values()}) > 15
     for number, prompt in enumerate(PROMPTS):  # alone
@@ -195,10 +195,10 @@ def test_a_draw_depends_on_nothing_beside_it(model, settings):
     assert drawn(model, PROMPTS, [0, 1, 2, 3, 4], 4, **settings | {"seed": 6}) != many
 
 
-def test_draws_come_likeliest_first_and_say_what_the_model_says(model):
+def test_samples_come_likeliest_first_and_say_what_the_model_says(model):
     limits = Limits([6] * 5, prompts=PROMPTS)
     for prompt, several in zip(PROMPTS, generate(model, PROMPTS, Sample(num_samples=5), limits), strict=True):
-        assert sorted(one.draw for one in several) == [0, 1, 2, 3, 4]
+        assert sorted(one.sample for one in several) == [0, 1, 2, 3, 4]
         assert [one.score for one in several] == sorted((one.score for one in several), reverse=True)
         for one in several:
             text = [*one.tokens, *([END] if one.ended and model.config.special_ids.eos_id == END else [])]
@@ -222,7 +222,7 @@ def test_greedy_with_a_penalty_says_nothing_twice_and_counts_the_prompt(model):
 def test_ids_that_are_no_words_are_not_written_but_have_their_share(strategy):
     table = torch.tensor([0.0, 0.0, 0.0, 3.0, 5.0])
     for renormalized, share in ((False, table.log_softmax(-1)[3]), (True, table[:4].log_softmax(-1)[3])):
-        limits = Limits([1], vocab_size=4, renormalized=renormalized)
+        limits = Limits([1], vocab_size=4, renormalize=renormalized)
         ((found, *_),) = generate(Urn(table), [0], strategy, limits)
         assert found.tokens[0] < 4
         if found.tokens == [3]:
@@ -271,10 +271,10 @@ def test_each_of_several_ends_ends_a_text_and_is_not_part_of_it(strategy):
     for likely in (3, 4, 5):
         table = torch.zeros(9)
         table[likely] = 60.0
-        ((found, *_),) = generate(Urn(table, end=3), [0], strategy, Limits([8], ends=[4, 5]))
+        ((found, *_),) = generate(Urn(table, end=3), [0], strategy, Limits([8], stop_ids=[4, 5]))
         assert (found.tokens, found.ended) == ([], True)
         assert found.log_probability == pytest.approx(0, abs=1e-5)
-    ((found, *_),) = generate(Urn(table, end=3), [0], strategy, Limits([8], ends=[4]))  # 5 is then a word
+    ((found, *_),) = generate(Urn(table, end=3), [0], strategy, Limits([8], stop_ids=[4]))  # 5 is then a word
     assert (found.tokens, found.ended) == ([5] * 8, False)
 
 
@@ -282,7 +282,7 @@ def test_each_of_several_ends_ends_a_text_and_is_not_part_of_it(strategy):
 def test_a_text_that_is_too_short_takes_none_of_its_ends(strategy):
     table = torch.zeros(9)
     table[[3, 4, 5]] = 60.0
-    ((found, *_),) = generate(Urn(table, end=3), [0], strategy, Limits([8], shortest=5, ends=[4, 5]))
+    ((found, *_),) = generate(Urn(table, end=3), [0], strategy, Limits([8], min_new_tokens=5, stop_ids=[4, 5]))
     assert len(found.tokens) == 5
     assert not {3, 4, 5} & set(found.tokens)
     assert found.ended
@@ -312,7 +312,9 @@ def test_a_beam_with_several_ends_finds_the_best_text_of_all():
             else:
                 texts += [(total + log[(0, *hidden)[-1], end].item(), list(hidden), True) for end in ends]
     wanted = sorted(texts, reverse=True)[:5]
-    found = generate(Chain(torch.zeros(6), end=2), [0], Beam(300, 0.0, n_best=5), Limits([longest], ends=[3]))[0]
+    found = generate(Chain(torch.zeros(6), end=2), [0], Beam(300, 0.0, num_return=5), Limits([longest], stop_ids=[3]))[
+        0
+    ]
     assert [one.tokens for one in found] == [hidden for _, hidden, _ in wanted]
     assert [one.ended for one in found] == [ended for _, _, ended in wanted]
     assert [one.score for one in found] == pytest.approx([total for total, _, _ in wanted], abs=1e-4)
@@ -326,9 +328,9 @@ def test_a_watcher_is_given_every_token_of_every_text_and_stops_its_own(model):
         return (row, draw) == (1, 0) and len(tokens) == 3
 
     plain = generate(model, PROMPTS, Sample(num_samples=2), Limits([9] * 5))
-    found = generate(model, PROMPTS, Sample(num_samples=2), Limits([9] * 5, watch=watch))
+    found = generate(model, PROMPTS, Sample(num_samples=2), Limits([9] * 5, on_token=watch))
     for row, (before, after) in enumerate(zip(plain, found, strict=True)):
-        before, after = (sorted(several, key=lambda one: one.draw) for several in (before, after))
+        before, after = (sorted(several, key=lambda one: one.sample) for several in (before, after))
         for draw in (0, 1):
             tokens = after[draw].tokens
             assert heard.get((row, draw), []) == [tokens[: size + 1] for size in range(len(tokens))]
@@ -339,7 +341,7 @@ def test_a_watcher_is_given_every_token_of_every_text_and_stops_its_own(model):
                 assert (tokens, after[draw].ended) == (before[draw].tokens, before[draw].ended)
 
 
-def test_a_translator_draws_as_it_did_without_draws():
+def test_a_translator_samples_as_it_did_without_draws():
     """The first draw of an input is what it gets with one."""
     model = example_of("transformer").model()
     source = torch.tensor([[5, 6, 7, 2], [8, 9, 2, 0], [10, 2, 0, 0]])
@@ -347,4 +349,4 @@ def test_a_translator_draws_as_it_did_without_draws():
     single = generate(model, source, Sample(seed=3), limits)
     several = generate(model, source, Sample(seed=3, num_samples=3), limits)
     for (one,), many in zip(single, several, strict=True):
-        assert (one.tokens, one.ended) == next((found.tokens, found.ended) for found in many if found.draw == 0)
+        assert (one.tokens, one.ended) == next((found.tokens, found.ended) for found in many if found.sample == 0)

@@ -67,11 +67,11 @@ def test_a_beam_as_wide_as_everything_finds_the_best_text(seed, penalty):
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_n_best_are_ranked_distinct_and_scored_as_the_model_says(seed):
+def test_returned_texts_are_ranked_distinct_and_scored_as_the_model_says(seed):
     model = chain(seed)
     log = model.logits.log_softmax(-1)
     for first, found in zip(
-        [1, 3], generate(model, torch.tensor([1, 3]), Beam(4, 0.6, n_best=4), Limits([6, 4])), strict=True
+        [1, 3], generate(model, torch.tensor([1, 3]), Beam(4, 0.6, num_return=4), Limits([6, 4])), strict=True
     ):
         assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
         assert len({(tuple(one.tokens), one.ended) for one in found}) == len(found)
@@ -101,7 +101,7 @@ def test_a_closed_text_is_ranked_as_if_it_had_ended(strategy):
     model = chain(0)
     model.logits[:, END] = -50.0
     ((cut, *_),) = generate(model, torch.tensor([1]), strategy, Limits([5]))
-    ((closed, *_),) = generate(model, torch.tensor([1]), strategy, Limits([5], closed=True))
+    ((closed, *_),) = generate(model, torch.tensor([1]), strategy, Limits([5], force_eos=True))
     assert (cut.tokens, cut.ended) == (closed.tokens, closed.ended)
     assert not cut.ended
     assert closed.log_probability == pytest.approx(cut.log_probability)
@@ -115,7 +115,7 @@ def test_probabilities_with_and_without_the_share_of_padding(strategy):
     model.logits[:, PADDING] = 5.0
     hidden = model.logits.index_fill(1, torch.tensor([PADDING]), -torch.inf)
     for renormalized, log in ((False, model.logits.log_softmax(-1)), (True, hidden.log_softmax(-1))):
-        ((found, *_),) = generate(model, torch.tensor([1]), strategy, Limits([5], renormalized=renormalized))
+        ((found, *_),) = generate(model, torch.tensor([1]), strategy, Limits([5], renormalize=renormalized))
         path = [1, *found.tokens, *([END] if found.ended else [])]
         total = sum(log[one, other].item() for one, other in itertools.pairwise(path))
         assert found.log_probability == pytest.approx(total, abs=1e-4)
@@ -125,8 +125,8 @@ def test_probabilities_with_and_without_the_share_of_padding(strategy):
 @given(seed=st.integers(0, 10**6), width=st.integers(1, 4))
 def test_no_text_runs_on_past_any_of_several_ends(seed, width):
     model, ends = chain(seed, size=9), {END, 3, 4}
-    limits = Limits([6, 6], ends=ends - {END})
-    for found in generate(model, torch.tensor([1, 7]), Beam(width, n_best=width), limits):
+    limits = Limits([6, 6], stop_ids=ends - {END})
+    for found in generate(model, torch.tensor([1, 7]), Beam(width, num_return=width), limits):
         assert found
         for one in found:
             assert not ends & set(one.tokens)
@@ -136,7 +136,7 @@ def test_the_end_waits_for_the_shortest_length():
     model = chain(0)
     model.logits[:, END] = 50.0
     for strategy in (Greedy(), Beam(3), Sample()):
-        ((found, *_),) = generate(model, torch.tensor([1]), strategy, Limits([9], shortest=4))
+        ((found, *_),) = generate(model, torch.tensor([1]), strategy, Limits([9], min_new_tokens=4))
         assert len(found.tokens) == 4
         assert found.ended
 
@@ -182,8 +182,8 @@ def test_a_seed_makes_a_sample_repeatable():
         (lambda: Sample(temperature=math.nan), "temperature is nan"),
         (lambda: Sample(top_k=0), "top_k is 0, wanted 1 or more"),
         (lambda: Sample(top_p=1.5), "top_p is 1.5"),
-        (lambda: Beam(0), "a beam of 0"),
-        (lambda: Beam(2, n_best=3), "n_best is 3, wanted 1 to the beam's width of 2"),
+        (lambda: Beam(0), "num_beams is 0, wanted 1 or more"),
+        (lambda: Beam(2, num_return=3), "num_return is 3, wanted 1 to num_beams, which is 2"),
     ],
 )
 def test_impossible_strategies_are_refused_when_they_are_made(make, message):

@@ -39,7 +39,7 @@ def limits_of(**more):
 
 
 @pytest.mark.parametrize("example", [*SEQ2SEQ, *CAUSAL_LM], ids=named)
-@pytest.mark.parametrize("limits", [{}, {"shortest": 3}, {"vocab_size": 20}, {"ends": [5, 6], "shortest": 2}], ids=str)
+@pytest.mark.parametrize("limits", [{}, {"min_new_tokens": 3}, {"vocab_size": 20}, {"stop_ids": [5, 6], "min_new_tokens": 2}], ids=str)
 def test_the_texts_are_the_scored_ones(example, limits, monkeypatch):
     model, inputs = example.loud_model().eval(), inputs_of(example)
     wanted = generate(model, inputs, Greedy(), limits_of(**limits))
@@ -111,11 +111,11 @@ def test_a_step_of_ones_own_is_taken_though_the_shortlist_is_inherited():
             logits[:, ::2] = -torch.inf
             return logits, state
 
-    found = generate(Mine(example.config).eval(), inputs_of(example), Greedy(scored=False), limits_of(shortest=4))
+    found = generate(Mine(example.config).eval(), inputs_of(example), Greedy(scored=False), limits_of(min_new_tokens=4))
     assert all(token % 2 for one in found for token in one[0].tokens)
     patched = Transformer(example.config).eval()
     patched.step = lambda tokens, state: _only(5, patched, tokens, state)
-    found = generate(patched, inputs_of(example), Greedy(scored=False), limits_of(shortest=4))
+    found = generate(patched, inputs_of(example), Greedy(scored=False), limits_of(min_new_tokens=4))
     assert {token for one in found for token in one[0].tokens} == {5}
 
 
@@ -128,7 +128,7 @@ def test_logits_of_ones_own_are_used_though_the_shortlist_is_inherited():
             found[:, ::2] = -torch.inf
             return found
 
-    found = generate(OddLogits(example.config).eval(), inputs_of(example), Greedy(scored=False), limits_of(shortest=4))
+    found = generate(OddLogits(example.config).eval(), inputs_of(example), Greedy(scored=False), limits_of(min_new_tokens=4))
     assert all(token % 2 for one in found for token in one[0].tokens)
 
 

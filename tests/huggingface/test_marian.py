@@ -183,7 +183,7 @@ def test_greedy_and_beam_write_the_same_tokens(ours, theirs, inputs, width, pena
         max_length=24,
     )
     strategy = Beam(width, penalty) if width > 1 else Greedy()
-    found = generate(ours.model, inputs, strategy, Limits([22] * 50, closed=True))
+    found = generate(ours.model, inputs, strategy, Limits([22] * 50, force_eos=True))
     ended = 0
     for row, hypotheses in zip(wanted.tolist(), found, strict=True):
         tokens = row[1 : row.index(0)]

@@ -1,4 +1,4 @@
-"""Writing with a model: one protocol, one loop, and strategies that are values."""
+"""Generating with a model: one protocol, one decoding loop, and strategies that are values."""
 
 from regard.generation.decode import Hypothesis, Strategy, generate
 from regard.generation.strategies import Beam, Greedy, Sample

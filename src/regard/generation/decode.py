@@ -1,11 +1,12 @@
-"""The decoding protocol, and the loop that writes one token a row at a time.
+"""The decoding protocol, and the loop that generates one token per row and step.
 
-A generator offers `state = model.start(inputs)` and `logits, state = model.step(tokens, state)`; its state offers
-`first`, the tokens to step first, and `reorder(rows)`. Nothing else is asked, so every strategy serves every model.
+A generator offers `state = model.start(inputs)` (prefill) and `logits, state = model.step(tokens, state)`; its state
+offers `first`, the tokens to step first, and `reorder(rows)`. Every strategy works with every model that does.
 
-The output projection of a step is a quarter of a translator's work and a third of a small GPT's. A generator that
-offers `hidden, state = model.decode_step(tokens, state)` and `model.argmax_shortlist()` lets greedy decoding without
-scores skip most of it.
+One more protocol is optional. The output projection is a quarter of a translator's step and a third of a small GPT's.
+A model whose `step` and `logits` are marked with `layers.decoding.shortlisted` also offers
+`hidden, state = model.decode_step(tokens, state)` and `model.argmax_shortlist()`: greedy decoding without scores then
+finds the next token from the hidden states, without computing all logits.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -26,102 +27,103 @@ class State(Protocol):
     first: Tensor
 
     def reorder(self, rows: Tensor) -> None:
-        """Row i becomes what row rows[i] was. Rows (N,), or (sentences, beams) whose lines share an input."""
+        """Row i becomes what row rows[i] was. Rows are (N,), or (inputs, beams) whose lines share an input."""
 
 
 class Generator(Protocol):
-    """A model that can write."""
+    """A model that can generate."""
 
-    config: Any  # its `special_ids` name the end, and padding, which is never written; None where there is none
+    config: Any  # its `special_ids` have `eos_id` and `pad_id`, which is never generated; None where there is none
 
     def start(self, inputs: Any) -> Any: ...
 
     def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]: ...
 
 
-Watch = Callable[[int, int, list[int]], bool]
+OnToken = Callable[[int, int, list[int]], bool]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much may be written: at most `longest[i]` tokens in row i, the end not counted; at least `shortest`.
+    """How much is generated, and what ends a text.
 
-    `numbers[i]` is what the caller calls row i, where rows were sorted or split into batches; chance goes by it. A
-    text that reaches its limit is cut off there; a beam ranks it as if it had ended for nothing where it is `closed`.
-    Only ids below `hidden` are written: a table may have more rows than its tokenizer words. Probabilities are the
-    model's, which gives padding its share, or, `renormalized`, those of what may be written.
+    Row i gets at most `max_new_tokens[i]` tokens, eos not counted, and at least `min_new_tokens`. A text that reaches
+    its limit is cut off there; with `force_eos`, beam search ranks it as if eos followed with probability 1.
+    `row_ids[i]` is the caller's number of row i where rows were sorted or batched; a sample's random stream depends on
+    it. Only ids below `vocab_size` are generated: an embedding matrix may have more rows than the tokenizer has tokens.
+    Log probabilities are the model's, which gives padding its share, or, with `renormalize`, those of the allowed ids.
 
-    `ends` are tokens that end a text beside the model's own end. `prompts[i]` is what stands before the text of row i.
-    `watch(i, d, tokens)` sees the tokens of draw d of row i so far, after each; where it answers True the text ends.
+    `stop_ids` end a text as the model's own eos does. `prompts[i]` stands before the text of row i. After each token,
+    `on_token(i, s, tokens)` gets the tokens of sample s of row i so far; the text ends where it returns True.
     """
 
-    longest: Sequence[int]
-    shortest: int = 0
-    numbers: Sequence[int] | None = None
-    closed: bool = False
-    renormalized: bool = False
-    ends: Collection[int] = ()
+    max_new_tokens: Sequence[int]
+    min_new_tokens: int = 0
+    row_ids: Sequence[int] | None = None
+    force_eos: bool = False
+    renormalize: bool = False
+    stop_ids: Collection[int] = ()
     prompts: Sequence[Sequence[int]] | None = None
-    watch: Watch | None = None
+    on_token: OnToken | None = None
     vocab_size: int | None = None
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One text a strategy found: its tokens without the end symbol, and what the model thinks of it."""
+    """One generated text: its tokens without eos, and its log probability."""
 
     tokens: list[int]
-    log_probability: float  # of all tokens, and of the end where it was reached; NaN: it was not asked for
-    score: float  # what the strategy ranks by; the same
-    ended: bool  # False: the limit cut it off
-    draw: int = 0  # which of several drawn for one input
+    log_probability: float  # of all tokens, and of eos where it was reached; NaN: not computed
+    score: float  # what the strategy ranks by; NaN likewise
+    ended: bool  # False: cut off at the limit
+    sample: int = 0  # its number among the samples of one input
 
 
 class Strategy(Protocol):
-    """A way to choose; a value such as `Greedy()` or `Beam(4)`."""
+    """How tokens are chosen; a value such as `Greedy()` or `Beam(4)`."""
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
-        """For each input its hypotheses, the best first."""
+        """The hypotheses of each input, the best first."""
 
 
 @torch.inference_mode()
 def generate(model: Generator, inputs: Any, strategy: Strategy, limits: Limits) -> list[list[Hypothesis]]:
-    """For each row of the inputs the hypotheses of the strategy, the best first."""
+    """The strategy's hypotheses for each row of the inputs, the best first."""
     return strategy.search(model, inputs, limits)
 
 
-# Given logits (B, V), the row each belongs to, and all that was said in each, prompts too: the next tokens (B,).
-Choice = Callable[[Tensor, list[int], list[list[int]]], Tensor]
+# Given logits (B, V), the number of each row, and the tokens of each so far, its prompt included: the next tokens (B,).
+Choose = Callable[[Tensor, list[int], list[list[int]]], Tensor]
 
 
 class Next(NamedTuple):
     """One more token for every row."""
 
     tokens: Tensor  # (B,)
-    gains: Tensor  # (B,) their log probabilities, or NaN
+    log_probabilities: Tensor  # (B,), or NaN
     state: Any
 
 
-# Given the tokens before (B,), the state, the number of the step and the text of each row: what comes next.
-Advance = Callable[[Tensor, Any, int, "list[_Text]"], Next]
+# Given the tokens before (B,), the state, the number of the step and each row's sequence: the next tokens.
+DecodeStep = Callable[[Tensor, Any, int, "list[_Sequence]"], Next]
 
 
-def ends_of(special_ids: Any, limits: Limits) -> list[int]:
+def eos_ids(special_ids: Any, limits: Limits) -> list[int]:
     """The tokens that end a text."""
-    return sorted({*limits.ends} | ({special_ids.eos_id} if special_ids.eos_id is not None else set()))
+    return sorted({*limits.stop_ids} | ({special_ids.eos_id} if special_ids.eos_id is not None else set()))
 
 
-def banned(special_ids: Any, limits: Limits, step: int, vocab_size: int) -> list[int]:
-    """What may not be written: padding, no words, the end of a text too short."""
-    found = [] if special_ids.pad_id is None else [special_ids.pad_id]
-    found += range(vocab_size if limits.vocab_size is None else limits.vocab_size, vocab_size)
-    return found + ends_of(special_ids, limits) if step < limits.shortest else found
+def banned_ids(special_ids: Any, limits: Limits, step: int, vocab_size: int) -> list[int]:
+    """What may not be generated: padding, ids beyond the tokenizer's, eos of a text that is too short."""
+    banned = [] if special_ids.pad_id is None else [special_ids.pad_id]
+    banned += range(vocab_size if limits.vocab_size is None else limits.vocab_size, vocab_size)
+    return banned + eos_ids(special_ids, limits) if step < limits.min_new_tokens else banned
 
 
-def allow(logits: Tensor, special_ids: Any, limits: Limits, step: int) -> Tensor:
-    """Give what may not be written -inf, in place; the log total."""
-    total = None if limits.renormalized else logsumexp(logits)
-    logits[:, banned(special_ids, limits, step, logits.shape[1])] = -torch.inf
+def mask_banned(logits: Tensor, special_ids: Any, limits: Limits, step: int) -> Tensor:
+    """Set the logits of banned ids to -inf, in place; returns the logsumexp (B,) that makes them log probabilities."""
+    total = None if limits.renormalize else logsumexp(logits)
+    logits[:, banned_ids(special_ids, limits, step, logits.shape[1])] = -torch.inf
     total = logsumexp(logits) if total is None else total
     if not total.isfinite().all():
         raise _not_finite()
@@ -132,106 +134,101 @@ def _not_finite() -> InputError:
     return InputError("the model's logits are not finite: its weights are damaged, or its training diverged")
 
 
-def write(
-    model: Generator, inputs: Any, limits: Limits, choose: Choice, num_samples: int = 1
+def decode(
+    model: Generator, inputs: Any, limits: Limits, choose: Choose, num_samples: int = 1
 ) -> list[list[Hypothesis]]:
-    """Write all rows side by side, as `choose` chooses, `num_samples` rows for each input."""
+    """Generate all rows together with tokens from `choose`, `num_samples` rows for each input."""
 
-    def decode_step(tokens: Tensor, state: Any, step: int, texts: list[_Text]) -> Next:
+    def decode_step(tokens: Tensor, state: Any, step: int, sequences: list[_Sequence]) -> Next:
         logits, state = model.step(tokens, state)
-        total = allow(logits, model.config.special_ids, limits, step)
-        tokens = choose(logits, [text.number for text in texts], [text.said for text in texts])
+        total = mask_banned(logits, model.config.special_ids, limits, step)
+        tokens = choose(logits, [one.number for one in sequences], [one.context for one in sequences])
         return Next(tokens, logits.gather(1, tokens[:, None])[:, 0] - total, state)
 
-    return _write(model, inputs, limits, decode_step, num_samples)
+    return _decode(model, inputs, limits, decode_step, num_samples)
 
 
 def shortlist_of(model: Any) -> ArgmaxShortlist | None:
-    """The model's exact argmax shortlist; None where it has none, or computes its logits in another way."""
+    """The model's exact argmax shortlist; None where it has none, or has a `step` or `logits` without the mark."""
     methods = (getattr(model, name, None) for name in ("step", "logits"))
     is_shortlisted = all(getattr(method, "is_shortlisted", False) for method in methods)
     return model.argmax_shortlist() if is_shortlisted else None
 
 
-def write_unscored(
-    model: Any, inputs: Any, limits: Limits, argmax_shortlist: ArgmaxShortlist
-) -> list[list[Hypothesis]]:
-    """Write the likeliest token always, as the model's screen finds it; nobody learns how likely it was."""
+def decode_unscored(model: Any, inputs: Any, limits: Limits, shortlist: ArgmaxShortlist) -> list[list[Hypothesis]]:
+    """Greedy decoding with the shortlist, which gives the token with the largest logit but no log probability."""
     first, later = (
-        frozenset(banned(model.config.special_ids, limits, step, argmax_shortlist.vocab_size))
-        for step in (0, limits.shortest)
+        frozenset(banned_ids(model.config.special_ids, limits, step, shortlist.vocab_size))
+        for step in (0, limits.min_new_tokens)
     )
 
-    def decode_step(tokens: Tensor, state: Any, step: int, _texts: list[_Text]) -> Next:
+    def decode_step(tokens: Tensor, state: Any, step: int, _sequences: list[_Sequence]) -> Next:
         hidden, state = model.decode_step(tokens, state)
-        tokens = argmax_shortlist.argmax(hidden, first if step < limits.shortest else later)
+        tokens = shortlist.argmax(hidden, first if step < limits.min_new_tokens else later)
         if (tokens < 0).any():
             raise _not_finite()
         return Next(tokens, torch.full(tokens.shape, torch.nan), state)
 
-    return _write(model, inputs, limits, decode_step)
+    return _decode(model, inputs, limits, decode_step)
 
 
-def _write(
-    model: Generator, inputs: Any, limits: Limits, decode_step: Advance, num_samples: int = 1
+def _decode(
+    model: Generator, inputs: Any, limits: Limits, decode_step: DecodeStep, num_samples: int = 1
 ) -> list[list[Hypothesis]]:
-    """Write all rows side by side, a token each a step; a row that is done leaves."""
-    ends = set(ends_of(model.config.special_ids, limits))
+    """The decoding loop: one token for every row and step; finished rows leave the batch."""
+    ends = set(eos_ids(model.config.special_ids, limits))
     state = model.start(inputs)
     count = len(state.first)
     if num_samples > 1:
         state.reorder(torch.arange(count, device=state.first.device)[:, None].expand(-1, num_samples))
     tokens = state.first
-    texts = [
-        _Text(
-            number,
-            number // num_samples,
-            number % num_samples,
-            list(limits.prompts[number // num_samples]) if limits.prompts else [],
-        )
-        for number in range(count * num_samples)
-    ]
-    rows = texts  # those that are still written
+    sequences = [_Sequence.start(number, num_samples, limits) for number in range(count * num_samples)]
+    running = sequences
     step = 0
-    while rows:
-        tokens, gains, state = decode_step(tokens, state, step, rows)
-        staying = [
-            place
-            for place, (text, token, gain) in enumerate(zip(rows, tokens.tolist(), gains.tolist(), strict=True))
-            if text.goes_on(token, gain, ends, limits)
+    while running:
+        tokens, gains, state = decode_step(tokens, state, step, running)
+        kept = [
+            row
+            for row, (sequence, token, gain) in enumerate(zip(running, tokens.tolist(), gains.tolist(), strict=True))
+            if sequence.append(token, gain, ends, limits)
         ]
-        if len(staying) < len(rows):
-            kept = torch.tensor(staying, dtype=torch.long, device=tokens.device)
-            state.reorder(kept)
-            tokens = tokens[kept]
-            rows = [rows[place] for place in staying]
+        if len(kept) < len(running):
+            rows = torch.tensor(kept, dtype=torch.long, device=tokens.device)
+            state.reorder(rows)
+            tokens = tokens[rows]
+            running = [running[row] for row in kept]
         step += 1
-    found = [Hypothesis(text.tokens, text.total, text.total, text.ended, text.draw) for text in texts]
-    several = [found[start : start + num_samples] for start in range(0, len(found), num_samples)]
-    return [sorted(each, key=lambda one: -one.score) for each in several]
+    found = [Hypothesis(one.tokens, one.total, one.total, one.ended, one.sample) for one in sequences]
+    by_input = [found[start : start + num_samples] for start in range(0, len(found), num_samples)]
+    return [sorted(samples, key=lambda one: -one.score) for samples in by_input]
 
 
 @dataclass
-class _Text:
-    """One text as it is written."""
+class _Sequence:
+    """One text while it is generated."""
 
     number: int
-    row: int  # the input it is written for
-    draw: int
-    said: list[int]  # the prompt and the text
+    row: int  # of its input
+    sample: int
+    context: list[int]  # the prompt and the tokens
     tokens: list[int] = field(default_factory=list)
-    total: float = 0.0
+    total: float = 0.0  # log probability
     ended: bool = False
 
-    def goes_on(self, token: int, gain: float, ends: set[int], limits: Limits) -> bool:
-        """Take one more token; whether there may be another."""
-        self.total += gain
+    @classmethod
+    def start(cls, number: int, num_samples: int, limits: Limits) -> "_Sequence":
+        row, sample = divmod(number, num_samples)
+        return cls(number, row, sample, list(limits.prompts[row]) if limits.prompts else [])
+
+    def append(self, token: int, log_probability: float, ends: set[int], limits: Limits) -> bool:
+        """Add one token; returns whether the text goes on."""
+        self.total += log_probability
         self.ended = token in ends
         if self.ended:
             return False
         self.tokens.append(token)
-        self.said.append(token)
-        if limits.watch is not None and limits.watch(self.row, self.draw, self.tokens):
+        self.context.append(token)
+        if limits.on_token is not None and limits.on_token(self.row, self.sample, self.tokens):
             self.ended = True
             return False
-        return len(self.tokens) < limits.longest[self.row]
+        return len(self.tokens) < limits.max_new_tokens[self.row]

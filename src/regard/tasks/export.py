@@ -34,7 +34,7 @@ def _settings(model: Any) -> dict[str, Any]:
         return {}
     beam = model.strategy if isinstance(model.strategy, Beam) else Beam(1)
     return {
-        "beams": beam.width,
+        "beams": beam.num_beams,
         "length_penalty": beam.length_penalty,
         "longest": model.longest,
         "closed": model.closed,

@@ -120,9 +120,9 @@ def test_many_are_captioned_as_each_alone(captioner, monkeypatch):
     pictures = [Scenes(0, "validation")[number].pixels() for number in range(3)]
     monkeypatch.setattr("regard.tasks.captioning.pipeline.BATCH", 2)
     monkeypatch.setattr("regard.tasks.captioning.pipeline.LONGEST", 12)
-    together = captioner.run_all(pictures, Beam(2, n_best=2))
+    together = captioner.run_all(pictures, Beam(2, num_return=2))
     for picture, found in zip(pictures, together, strict=True):
-        alone = captioner.run(picture, Beam(2, n_best=2))
+        alone = captioner.run(picture, Beam(2, num_return=2))
         assert (alone.text, [one.text for one in alone.others]) == (found.text, [one.text for one in found.others])
         assert len(found.others) == 1
         assert found.score >= found.others[0].score

@@ -47,7 +47,7 @@ def with_template(writer, template):
 # ------------------------------------------------ batches
 
 
-@pytest.mark.parametrize("strategy", [Greedy(), Greedy(repetition_penalty=1.2), Beam(3, n_best=2)], ids=str)
+@pytest.mark.parametrize("strategy", [Greedy(), Greedy(repetition_penalty=1.2), Beam(3, num_return=2)], ids=str)
 def test_ragged_prompts_together_get_what_each_gets_alone(writer, strategy):
     together = writer.run_all(PROMPTS, strategy, tokens=20)
     assert [one.prompt for one in together] == PROMPTS
@@ -285,7 +285,7 @@ def test_every_part_of_every_text_has_a_chance_of_its_own(writer, monkeypatch):
     assert len(set(drawn)) == len(drawn)
 
 
-WAYS = [Greedy(repetition_penalty=1.3), Sample(seed=5, num_samples=2), Beam(3, n_best=2)]
+WAYS = [Greedy(repetition_penalty=1.3), Sample(seed=5, num_samples=2), Beam(3, num_return=2)]
 
 
 @pytest.mark.parametrize("strategy", WAYS, ids=str)
@@ -311,7 +311,7 @@ def test_the_texts_of_a_batch_go_on_side_by_side_each_as_alone(writer, strategy,
 
 def test_the_beams_of_a_long_text_are_ranked_by_one_measure(writer):
     """Some outgrow the context, some end before: score is log probability / length ** penalty for all of them."""
-    for text in writer.run("The old captain", Beam(4, 1.0, n_best=4), tokens=60).texts:
+    for text in writer.run("The old captain", Beam(4, 1.0, num_return=4), tokens=60).texts:
         assert text.score == pytest.approx(text.log_probability / (len(text.tokens) + text.ended), abs=1e-4)
 
 

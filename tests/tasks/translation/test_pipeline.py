@@ -20,7 +20,7 @@ TEXTS = ["the boy eats bread", "we are eating", "the red house is small and the 
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("strategy", [regard.Greedy(), regard.Beam(3, n_best=3), regard.Sample(seed=2, top_k=5)])
+@pytest.mark.parametrize("strategy", [regard.Greedy(), regard.Beam(3, num_return=3), regard.Sample(seed=2, top_k=5)])
 def test_an_alignment_is_what_the_search_saw(translator, strategy):
     """The weights of a cached, step by step decoding of the same tokens, collected one by one, are the same."""
     model, begin = translator.model, translator.tokenizer.bos_id

@@ -113,7 +113,7 @@ class Captioner:
         self, pixels: Sequence[np.ndarray], strategy: Strategy, numbers: Sequence[int]
     ) -> list[list[Hypothesis]]:
         device = next(self.model.parameters()).device
-        limits = Limits([LONGEST] * len(pixels), numbers=numbers)
+        limits = Limits([LONGEST] * len(pixels), row_ids=numbers)
         return generate(self.model, self.task.read(np.stack(pixels)).to(device), strategy, limits)
 
     def _caption(self, pixels: np.ndarray, found: Sequence[Hypothesis]) -> Caption:

@@ -227,11 +227,11 @@ class TextGenerator:
         """Write all prompts on side by side, each as far as its room and the context go."""
         limits = Limits(
             [min(room, self.context - len(prompt) + 1) for room, prompt in zip(rooms, prompts, strict=True)],
-            numbers=numbers,
-            ends=self.tokenizer.eos_ids,
+            row_ids=numbers,
+            stop_ids=self.tokenizer.eos_ids,
             vocab_size=self.tokenizer.vocab_size,
             prompts=prompts,
-            watch=lambda row, draw, written: sees[row](draw, written),
+            on_token=lambda row, draw, written: sees[row](draw, written),
         )
         return generate(self.model, prompts, strategy, limits)
 
@@ -240,7 +240,7 @@ class Draft:
     """One text as it is written round by round."""
 
     def __init__(self, page: "Page", number: int, prompt: list[int], found: Hypothesis) -> None:
-        self.page, self.number, self.prompt, self.draw = page, number, prompt, found.draw
+        self.page, self.number, self.prompt, self.draw = page, number, prompt, found.sample
         self.tokens, self.log_probability, self.ended = list(found.tokens), found.log_probability, found.ended
         self.score: float | None = found.score  # none: it has grown since
 

@@ -143,7 +143,7 @@ class Translator:
 
     def _limits(self, source: Tensor, numbers: list[int]) -> Limits:
         longest = self.task.longest(source) if self.longest is None else [self.longest] * len(source)
-        return Limits(longest, numbers=numbers, closed=self.closed, renormalized=self.renormalized)
+        return Limits(longest, row_ids=numbers, force_eos=self.closed, renormalize=self.renormalized)
 
     @property
     def _device(self) -> torch.device:
