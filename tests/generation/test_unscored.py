@@ -39,7 +39,9 @@ def limits_of(**more):
 
 
 @pytest.mark.parametrize("example", [*SEQ2SEQ, *CAUSAL_LM], ids=named)
-@pytest.mark.parametrize("limits", [{}, {"min_new_tokens": 3}, {"vocab_size": 20}, {"stop_ids": [5, 6], "min_new_tokens": 2}], ids=str)
+@pytest.mark.parametrize(
+    "limits", [{}, {"min_new_tokens": 3}, {"vocab_size": 20}, {"stop_ids": [5, 6], "min_new_tokens": 2}], ids=str
+)
 def test_the_texts_are_the_scored_ones(example, limits, monkeypatch):
     model, inputs = example.loud_model().eval(), inputs_of(example)
     wanted = generate(model, inputs, Greedy(), limits_of(**limits))
@@ -128,7 +130,8 @@ def test_logits_of_ones_own_are_used_though_the_shortlist_is_inherited():
             found[:, ::2] = -torch.inf
             return found
 
-    found = generate(OddLogits(example.config).eval(), inputs_of(example), Greedy(scored=False), limits_of(min_new_tokens=4))
+    model = OddLogits(example.config).eval()
+    found = generate(model, inputs_of(example), Greedy(scored=False), limits_of(min_new_tokens=4))
     assert all(token % 2 for one in found for token in one[0].tokens)
 
 

@@ -276,7 +276,7 @@ def test_every_part_of_every_text_has_a_chance_of_its_own(writer, monkeypatch):
     drawn = []
 
     def recording(model, prompts, strategy, limits):
-        drawn.extend((number, draw) for number in limits.numbers for draw in range(strategy.num_samples))
+        drawn.extend((number, draw) for number in limits.row_ids for draw in range(strategy.num_samples))
         return generate(model, prompts, strategy, limits)
 
     monkeypatch.setattr(module, "generate", recording)
