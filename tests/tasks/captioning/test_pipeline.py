@@ -298,7 +298,7 @@ def test_a_bad_photograph_stops_the_run_or_is_left_out_and_named(photos, tmp_pat
     (tmp_path / "7_a.jpg").write_bytes((tmp_path / "7_a.jpg").read_bytes()[:300])
     paths = [tmp_path, photos / "Flickr8k.token.txt"]
     changes = ["training.steps=1", "model.vocab_size=300", "data.whole_word_tokens=40"]
-    with pytest.raises(DataError, match=r"7_a.jpg: is .*; fix it, or set data.on_error=skip to skip such ones"):
+    with pytest.raises(DataError, match=r"7_a.jpg: is .*; fix it, or set data.on_error=skip to skip such images"):
         train(tmp_path / "stopped", paths, *changes)
     notes = train(tmp_path / "went-on", paths, *changes, "data.on_error=skip")
     assert any("bad lines left out: 1 (bad image 1)" in note for note in notes)
