@@ -3,6 +3,7 @@
 import importlib.util
 import json
 from pathlib import Path
+from struct import pack
 
 import gguf
 import numpy as np
@@ -421,3 +422,29 @@ def test_smollm2_is_that_of_transformers(smollm):
         pad_token_id=0,
     )
     assert written(smollm.model, prompt[0].tolist(), 50) == wanted[0, prompt.shape[1] :].tolist()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"GGUF" + pack("<IQQ", 3, 0, 1) + pack("<Q", 1) + b"a" + pack("<IIQ", 9, 0, 2**62), "a length of 4,611"),
+        (b"GGUF" + pack("<IQQ", 3, 0, 1) + pack("<Q", 1) + b"a" + pack("<IIQ", 9, 8, 2**62), "strings do not fit"),
+        (b"GGUF" + pack("<IQQ", 3, 0, 1) + pack("<Q", 1) + b"a" + pack("<IIQ", 9, 9, 1), "a value of type 9"),
+        (b"GGUF" + pack("<IQQ", 3, 0, 2**62), "keys do not fit"),
+        (b"GGUF" + pack("<IQQ", 3, 2**62, 0), "tensors do not fit"),
+        (
+            b"GGUF" + pack("<IQQ", 3, 1, 0) + pack("<Q", 1) + b"a" + pack("<IQIQ", 1, 8, 0, 2**64 - 64) + bytes(64),
+            "weight b'a' ends at byte",
+        ),
+        (
+            b"GGUF" + pack("<IQQ", 3, 1, 0) + pack("<Q", 1) + b"a" + pack("<IQIQ", 1, 8, 2, 0) + bytes(64),
+            "rows of 8 numbers, wanted blocks of 32",
+        ),
+        (b"GGUF" + pack("<IQQ", 3, 1, 0) + pack("<Q", 1) + b"a" + pack("<IQIQ", 1, 8, 99, 0) + bytes(64), "type, 99"),
+    ],
+)
+def test_lengths_counts_and_offsets_beyond_the_file_are_refused_before_anything_is_read(tmp_path, content, reason):
+    (tmp_path / "m.gguf").write_bytes(content)
+    with pytest.raises(FolderError, match="m.gguf is damaged or cut short") as caught:
+        huggingface.load(tmp_path / "m.gguf")
+    assert reason in str(caught.value)

@@ -19,6 +19,7 @@ from regard.checkpoint import assign_weights
 from regard.errors import ConfigError, FolderError
 from regard.huggingface import llama
 from regard.huggingface.folder import Loaded, all_used, take
+from regard.huggingface.gguf_header import MAGIC, check_header
 from regard.huggingface.gguf_words import read_words
 from regard.huggingface.language import TASK, fits, symbols_of
 from regard.huggingface.names import Names
@@ -27,7 +28,6 @@ from regard.models.base import CausalLMIds
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig, RopeScalingConfig
 
-MAGIC = b"GGUF"
 TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")
 ARCHITECTURES = ("llama", "qwen2", "gpt2")
 STRETCH = "rope_freqs.weight"
@@ -169,9 +169,7 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         def data(self, mapped: Any) -> None:
             self._bytes = mapped.view(np.ndarray)
 
-    with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise FolderError(f"{path} is not a GGUF file: it does not begin with the bytes GGUF")
+    check_header(path)
     try:
         reader = Reader(path)
         facts = {name: field.contents() for name, field in reader.fields.items()}
