@@ -13,7 +13,7 @@ ROOT = Path(regard.__file__).parent
 # From the ground up; what stands on one line are siblings that do not know each other.
 FLOORS = [
     ["errors", "renamed"],
-    ["config", "files", "limits", "ops", "runtime"],
+    ["config", "files", "limits", "ops", "runtime", "size_limits"],
     ["layers", "tokenizers", "images", "synthetic", "data", "metrics"],
     ["models"],
     ["checkpoint"],

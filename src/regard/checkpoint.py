@@ -27,6 +27,7 @@ from regard import renamed
 from regard.errors import FolderError
 from regard.files import encode_json, read_json, verify
 from regard.models import MODELS, model_class
+from regard.size_limits import check_sizes
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -84,6 +85,7 @@ def load(folder: Path) -> ModelFolder:
     kind = config.get("kind")
     if not isinstance(kind, str) or kind not in MODELS:
         raise FolderError(f"{folder / CONFIG}: kind is {kind!r}, wanted one of {', '.join(MODELS)}")
+    check_sizes(config.get("model") or {}, folder / CONFIG, [folder / WEIGHTS])
     architecture = model_class(kind)
     try:
         facts = architecture.config_class.model_validate(config.get("model"))

@@ -38,3 +38,13 @@ class InputError(RegardError):
 
 class TrainingError(RegardError):
     """A run that cannot go on."""
+
+
+def escape_controls(text: str) -> str:
+    """The text with control characters written out (\\x1b), but for newlines and tabs.
+
+    Names of files, weights and keys come from elsewhere; a terminal would obey the escape sequences in them.
+    """
+    return "".join(
+        sign if sign.isprintable() or sign in "\n\t " else sign.encode("unicode_escape").decode() for sign in text
+    )

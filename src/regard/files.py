@@ -243,7 +243,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object. FolderError: not a JSON object."""
     try:
         value = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FolderError(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(value, dict):
         raise FolderError(f"{path} holds {type(value).__name__}, wanted a JSON object")

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from regard.errors import escape_controls
+
 if TYPE_CHECKING:
     from regard.training.loop import Report
 
 
 def note(line: str) -> None:
     """Print a line on standard error, so that standard output has the result alone."""
-    print(line, file=sys.stderr)
+    print(escape_controls(line), file=sys.stderr)
 
 
 def follow(reports: "Iterable[Report]") -> "Report":
@@ -33,7 +35,7 @@ def follow(reports: "Iterable[Report]") -> "Report":
         for report in reports:
             last = report
             if report.note:
-                console.print(report.note, style="dim", highlight=False, markup=False, soft_wrap=True)
+                console.print(escape_controls(report.note), style="dim", highlight=False, markup=False, soft_wrap=True)
             if report.loss is None:
                 continue
             bar.update(row, completed=report.step, total=report.steps, description=_line(report))

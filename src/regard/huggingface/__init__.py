@@ -12,7 +12,8 @@ from regard.checkpoint import CONFIG
 from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, read_json, verify
 from regard.huggingface import gguf
-from regard.huggingface.folder import Loaded
+from regard.huggingface.folder import Loaded, weight_files
+from regard.size_limits import check_sizes
 
 # model_type in config.json -> the module that reads and writes such folders. A new family is one file and one line.
 FAMILIES = {
@@ -42,6 +43,7 @@ def load(path: Path) -> Loaded:
     family = config["model_type"]
     if not isinstance(family, str) or family not in FAMILIES:
         raise FolderError(f"{path / CONFIG}: model_type is {family!r}, wanted one of {', '.join(FAMILIES)}")
+    check_sizes(config, path / CONFIG, weight_files(path))
     return importlib.import_module(FAMILIES[family]).load(path, config)
 
 

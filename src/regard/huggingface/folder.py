@@ -1,5 +1,6 @@
 """What the folders of all families share: their weights, their generation settings, and what comes out."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,16 +66,19 @@ class ForeignConfig(BaseModel):
 
 
 def weights(folder: Path) -> dict[str, Tensor]:
-    """All tensors of a folder, from one file or several."""
+    """All tensors of a folder, from one file or several shards."""
+    return {name: tensor for file in weight_files(folder) for name, tensor in read_tensors(file).items()}
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a folder: one, or the shards that its index names. FolderError: it has none."""
     if (folder / WEIGHTS).is_file():
-        files = [WEIGHTS]
-    elif (folder / INDEX).is_file():
-        files = _shards(folder / INDEX)
-    elif (folder / PICKLE).is_file():
+        return [folder / WEIGHTS]
+    if (folder / INDEX).is_file():
+        return [folder / Path(shard).name for shard in _shards(folder / INDEX)]
+    if (folder / PICKLE).is_file():
         raise pickled(str(folder), folder, str(folder))
-    else:
-        raise FolderError(f"{folder} has no {WEIGHTS}; wanted a Hugging Face folder with its weights")
-    return {name: tensor for file in files for name, tensor in read_tensors(folder / Path(file).name).items()}
+    raise FolderError(f"{folder} has no {WEIGHTS}; wanted a Hugging Face folder with its weights")
 
 
 def _shards(index: Path) -> list[str]:
@@ -85,15 +89,20 @@ def _shards(index: Path) -> list[str]:
 
 
 def pickled(name: str, folder: Path, output: str) -> FolderError:
-    """What to say of weights in a pickle."""
+    """The error for weights in a pickle, with the command that converts them.
+
+    The command is meant to be pasted into a shell: what comes from the folder is quoted, or left out.
+    """
     config = read_json(folder / CONFIG)
-    found = config.get("architectures") or ["AutoModel"]
-    beside = "AutoImageProcessor" if config.get("model_type") == "vit" else "AutoTokenizer"
+    architectures = config.get("architectures")
+    named = architectures[0] if isinstance(architectures, list) and architectures else None
+    architecture = named if isinstance(named, str) and named.isidentifier() and named.isascii() else "AutoModel"
+    processor = "AutoImageProcessor" if config.get("model_type") == "vit" else "AutoTokenizer"
     return FolderError(
         f"{name} has its weights in {PICKLE}, a pickle, which can run code when it is read; convert it once, with "
         'transformers installed: python -c "import sys, transformers; a, b = sys.argv[1:]; '
-        f"transformers.{found[0]}.from_pretrained(a).save_pretrained(b); "
-        f'transformers.{beside}.from_pretrained(a).save_pretrained(b)" {name} {output}'
+        f"transformers.{architecture}.from_pretrained(a).save_pretrained(b); "
+        f'transformers.{processor}.from_pretrained(a).save_pretrained(b)" {shlex.quote(name)} {shlex.quote(output)}'
     )
 
 
