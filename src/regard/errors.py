@@ -3,10 +3,11 @@
     RegardError            a user's mistake or a fault outside: one line says what, got, wanted, what to do
     ├── ConfigError        a key, a value or a combination of values that cannot be
     ├── DataError          a file of the user's that cannot be read as what it should be
-    │   └── ImageError   a file, or bytes, that cannot be read as an image
+    │   └── ImageError     a file, or bytes, that cannot be read as an image
     ├── FolderError        a model folder that is missing, damaged or of another kind
     ├── InputError         an input the model cannot take
     └── TrainingError      a run that cannot go on
+        └── DivergedError  a run whose loss, gradients or weights are not finite any more
 
 A mistake of the programmer is an assertion or an ordinary Python exception, never one of these.
 """
@@ -14,6 +15,8 @@ A mistake of the programmer is an assertion or an ordinary Python exception, nev
 
 class RegardError(Exception):
     """The root. Its text is one line for the user."""
+
+    exit_code = 2  # of the command line
 
 
 class ConfigError(RegardError):
@@ -38,6 +41,12 @@ class InputError(RegardError):
 
 class TrainingError(RegardError):
     """A run that cannot go on."""
+
+
+class DivergedError(TrainingError):
+    """A run whose loss, gradients or weights are not finite any more."""
+
+    exit_code = 1  # no mistake in the command: the result is not there
 
 
 def escape_controls(text: str) -> str:

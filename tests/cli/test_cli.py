@@ -305,7 +305,18 @@ def test_a_run_that_left_the_road_keeps_its_metrics(here, story, tiny_text, tmp_
     monkeypatch.setattr("regard.training.loop.take_step", lambda *arguments: (math.nan, math.nan))
     done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocab_size=300")
     assert "the fifth in a row; there is no checkpoint yet" in last_line(done)
+    assert done.returncode == 1
     assert (tmp_path / "run" / "metrics.jsonl").read_text().count("skipped") == 5
+
+
+def test_weights_that_are_not_finite_are_never_saved(here, story, tiny_text, tmp_path):
+    rates = ["training.learning_rate=1e38", "training.optimizer=adamw", "training.warmup=0"]
+    ends = ["training.checkpoint_every=1", "training.steps=3", "training.minutes=none"]
+    done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocab_size=300", *rates, *ends)
+    assert done.returncode == 1, done.stderr
+    assert "are not finite; there is no checkpoint yet" in last_line(done)
+    assert not (tmp_path / "run" / "MANIFEST.json").exists()
+    assert not list((tmp_path / "run" / "checkpoints").glob("step-*"))
 
 
 def test_two_parallel_files_train(command, tmp_path, tiny):

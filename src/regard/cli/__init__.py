@@ -40,7 +40,7 @@ def main() -> NoReturn:
         message = error.format_message()  # empty where the help was shown instead
         code = _fail(f"{message.rstrip(' .')}. See `regard --help`.", 2) if message.strip() else 0
     except RegardError as error:
-        code = _fail(str(error), 2)
+        code = _fail(str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         code = _fail("interrupted", 130)
     except BrokenPipeError:  # whoever read our output has enough

@@ -21,7 +21,7 @@ from torch import nn
 
 from regard.checkpoint import average
 from regard.data.batches import DataPosition
-from regard.errors import ConfigError, TrainingError
+from regard.errors import ConfigError, DivergedError, TrainingError
 from regard.files import Files
 from regard.runtime import seed_everything
 from regard.training import validation
@@ -103,9 +103,11 @@ def train(
                 log.write(step, _logged(loss, norm, rate, speed) | ({} if is_finite else {"skipped": True}))
             note = "" if is_finite else f"step {step}: loss {loss}, gradient norm {norm}: skipped"
             if progress.skipped_in_a_row == MAX_SKIPPED_STEPS:
-                raise _diverged(folder, note)
+                raise _diverged(folder, f"{note}, the fifth in a row")
             stopped = signals[0] if signals and not is_last else 0
             if is_evaluated or step % config.checkpoint_every == 0 or stopped:
+                if weight := _find_non_finite(model):
+                    raise _diverged(folder, f"step {step}: the weights of {weight} are not finite")
                 keep = max(config.keep_checkpoints, config.average_checkpoints)
                 folder.save(files(), optimizer_tensors(optimizers, model), progress, keep=keep)
             yield Report(
@@ -214,10 +216,16 @@ def _check_fit(checkpoint: Checkpoint, model: nn.Module) -> None:
             )
 
 
-def _diverged(folder: RunFolder, note: str) -> TrainingError:
+def _find_non_finite(model: nn.Module) -> str | None:
+    """The name of a parameter or buffer with a number that is not finite, if there is one."""
+    state = model.state_dict().items()
+    return next((name for name, weight in state if not bool(weight.isfinite().all())), None)
+
+
+def _diverged(folder: RunFolder, reason: str) -> DivergedError:
     saved = folder.folders()
     where = f"the last good checkpoint is {saved[-1]}" if saved else "there is no checkpoint yet"
-    return TrainingError(f"{note}, the fifth in a row; {where}; try a lower training.learning_rate in another folder")
+    return DivergedError(f"{reason}; {where}; try a lower training.learning_rate in another folder")
 
 
 def _choose_weights(
