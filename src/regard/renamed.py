@@ -67,6 +67,8 @@ KINDS = {
 # What the recipe `vqa` trained, by its data.ask -> the recipe that trains it.
 VQA_RECIPES = {"questions": "vqa", "statements": "statements", "phrases": "grounding", "captions": "retrieval"}
 
+COMMANDS = {"words": "embeddings"}
+
 # Of the state of a run (training.json).
 PROGRESS = {"heldout": "validation", "best_heldout": "best_validation", "worse_in_a_row": "evaluations_since_best"}
 

@@ -1,7 +1,7 @@
 """The commands: parse, call one function, print.
 
-Results go to standard output, progress and notes to standard error. Exit 0: fine. 2: the user's mistake, said in one
-line. 1: ours.
+Results go to standard output, progress and notes to standard error. Exit codes: 0 success, 2 a mistake of the user
+(one line), 1 a bug of ours.
 """
 
 import os
@@ -17,40 +17,63 @@ from regard.cli import train  # isort: skip
 from regard.cli import run  # isort: skip
 from regard.cli import measure  # isort: skip
 from regard.cli import compare  # isort: skip
-from regard.cli import words  # isort: skip
-from regard.cli import pictures  # isort: skip
-from regard.cli import folders  # isort: skip
+from regard.cli import embeddings  # isort: skip
+from regard.cli import scenes  # isort: skip
+from regard.cli import export  # isort: skip
+from regard.cli import info  # isort: skip
+from regard.cli import recipes  # isort: skip
 from regard.cli.app import app
-from regard.errors import RegardError
+from regard.errors import ConfigError, RegardError
 from regard.progress import note
+from regard.renamed import COMMANDS
 
-__all__ = ["app", "compare", "folders", "main", "measure", "pictures", "run", "train", "words"]
+__all__ = [
+    "app",
+    "compare",
+    "embeddings",
+    "export",
+    "info",
+    "main",
+    "measure",
+    "recipes",
+    "run",
+    "scenes",
+    "train",
+]
 
 
 def main() -> NoReturn:
-    """Run a command; every error leaves as one line and an exit code."""
-    # How long torch's threads wait awake for each other; read when torch is loaded. With the default a small
-    # training step took ten times as long (3.1 against 0.27 s at 1000) beside one busy program; alone, within noise.
-    # Writing is many small products one after the other: there the threads must not fall asleep between them.
+    """Run a command; every error becomes one line on standard error and an exit code."""
+    # How long torch's threads spin before they sleep; read when torch is loaded. With the default a small training
+    # step beside one busy program took ten times as long (3.1 against 0.27 s at 1000); on an idle machine, the same.
+    # Decoding is many small products in a row: its threads must not fall asleep between them.
     os.environ.setdefault("GOMP_SPINCOUNT", "30000" if "run" in sys.argv[1:2] else "3000")
     try:
+        _check_renamed(sys.argv[1:2])
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()
     except TyperException as error:  # a wrong option or argument
-        message = error.format_message()  # empty where the help was shown instead
+        message = error.format_message()  # empty if the help was shown instead
         code = _fail(f"{message.rstrip(' .')}. See `regard --help`.", 2) if message.strip() else 0
     except RegardError as error:
         code = _fail(str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         code = _fail("interrupted", 130)
-    except BrokenPipeError:  # whoever read our output has enough
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    except OSError as error:  # the disk is full, a file may not be read, and the like
+    except OSError as error:  # a full disk, a file without read permission and so on
         code = _fail(f"{error.filename or 'the system'}: {error.strerror or error}", 2)
     except Exception as error:
-        code = _fail(f"a fault of regard itself: {type(error).__name__}: {error}; --debug shows where", 1)
+        code = _fail(f"a bug in regard: {type(error).__name__}: {error}; --debug shows where", 1)
     sys.exit(code)
+
+
+def _check_renamed(commands: list[str]) -> None:
+    """ConfigError for the old name of a command."""
+    for old in commands:
+        if old in COMMANDS:
+            raise ConfigError(f"regard {old} is now regard {COMMANDS[old]}")
 
 
 def _fail(message: str, code: int) -> int:

@@ -1,4 +1,4 @@
-"""The application that the commands register with, and what several of them take."""
+"""The typer application that the commands register with, and arguments that several of them share."""
 
 import os
 import platform
@@ -11,8 +11,8 @@ import typer
 
 app = typer.Typer(
     name="regard",
-    help="Train, run, measure and look inside sequence models with attention.",
-    epilog="Begin with `regard demo`. Every command has examples: `regard train --help`.",
+    help="Train, run, evaluate and inspect sequence models with attention.",
+    epilog="Start with `regard demo`. Every command has examples: `regard train --help`.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -22,12 +22,12 @@ app = typer.Typer(
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 ModelFolder = Annotated[
     Path,
-    typer.Argument(metavar="MODEL", help="A model folder: ours, Hugging Face's, a name on its hub, or a .gguf file."),
+    typer.Argument(metavar="MODEL", help="A model folder, a Hugging Face folder, a name on the Hugging Face hub, or a .gguf file."),
 ]
 Beams = Annotated[
-    int | None, typer.Option(help="Texts kept side by side; 1 is greedy.", show_default="the model's own: mostly 1")
+    int | None, typer.Option(help="Beam width; 1 is greedy.", show_default="the model's own, mostly 1")
 ]
-Precision = Annotated[str, typer.Option(help="float32, or int8: several times faster on a CPU, a little less exact.")]
+Precision = Annotated[str, typer.Option(help="float32, or int8: several times faster on a CPU, slightly less exact.")]
 
 
 def _show_versions(wanted: bool) -> None:
@@ -41,7 +41,7 @@ def _show_versions(wanted: bool) -> None:
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     versions: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_versions, help="Show the versions and stop.")
+        bool, typer.Option("--version", is_eager=True, callback=_show_versions, help="Show the versions and exit.")
     ] = False,
 ) -> None:
     if debug:
@@ -49,6 +49,6 @@ def options(
 
 
 def split(arguments: list[str]) -> tuple[list[Path], list[str]]:
-    """Files and settings: a setting is a dotted name, an equals sign, a value."""
+    """Split arguments into files and settings, which look like training.steps=200."""
     settings = [word for word in arguments if re.match(r"[A-Za-z_][\w.]*=", word) and not Path(word).exists()]
     return [Path(word) for word in arguments if word not in settings], settings

@@ -1,4 +1,4 @@
-"""What `regard run` does with a model that sees pictures: caption, find, answer, point. And pictures to try it on."""
+"""What `regard run` does with a model that sees pictures: caption, find, answer, point."""
 
 import json
 from collections.abc import Sequence
@@ -174,49 +174,3 @@ def _point(runner: "Pointer", picture: "ImageRegions", phrases: list[str], as_js
             left, top, right, bottom = found.box
             where = f"from {left:.0%} to {right:.0%} across, {top:.0%} to {bottom:.0%} down"
             print(f"{found.phrase}: {where}  ({found.probability:.1%})")
-
-
-@app.command()
-def scenes(
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to fill.")],
-    count: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 16,
-    part: Annotated[
-        str, typer.Option(help="training, or validation: pairs of things no model was trained on.")
-    ] = "validation",
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, other scenes.")] = 1,
-    as_json: AsJson = False,
-) -> None:
-    """Draw scenes of the built-in world: pictures with captions, boxes, questions and answers.
-
-    OUT gets scene-0.png and so on, captions.jsonl, boxes.json for `regard run --boxes`, and questions.jsonl.
-
-    Example: `regard scenes scenes/ --count 16`
-    """
-    import io
-
-    from PIL import Image
-
-    from regard.synthetic.scenes.captions import captions
-    from regard.synthetic.scenes.questions import questions
-    from regard.synthetic.scenes.scene import Scenes
-
-    world = Scenes(seed, part)  # type: ignore[arg-type]
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise InputError(f"{output} is there and not empty; give a folder that is not there yet")
-    output.mkdir(parents=True, exist_ok=True)
-    boxes, told, asked = {}, [], []
-    for number in range(count):
-        scene, name = world[number], f"scene-{number}.png"
-        stream = io.BytesIO()
-        Image.fromarray(scene.pixels()).save(stream, "PNG")
-        write_file(output / name, stream.getvalue())
-        boxes[name] = [list(thing.box) for thing in scene.things]
-        told.append({"image": name, "captions": [" ".join(one.words) for one in captions(scene, 5)]})
-        asked += [{"image": name, "question": one.text, "answer": one.answer} for one in questions(scene, 4)]
-    write_file(output / "boxes.json", encode_json(boxes))
-    write_file(output / "captions.jsonl", "".join(json.dumps(one) + "\n" for one in told).encode())
-    write_file(output / "questions.jsonl", "".join(json.dumps(one) + "\n" for one in asked).encode())
-    if as_json:
-        print_json({"folder": str(output), "scenes": count})
-    else:
-        print(f"{output}: {count} scenes with captions, boxes and questions")

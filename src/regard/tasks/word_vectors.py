@@ -1,4 +1,4 @@
-"""Word vectors, wherever they are: in a file of vectors, or in the table of a model."""
+"""Word embeddings: from a file of word vectors, or the input embeddings of a model."""
 
 from pathlib import Path
 
@@ -6,18 +6,18 @@ from regard.data.readers.lines import format_suffix
 from regard.data.readers.word_vectors import WordVectors, read_vectors
 from regard.errors import InputError
 
-MODEL = ".gguf"  # the one kind of model that is a file
+GGUF = ".gguf"  # the only kind of model that is a file
 
 
-def open_words(source: Path, most: int | None = None) -> WordVectors:
-    """The first `most` vectors of a file, or those of a model that `regard.load` opens, of tokens that are words."""
-    if source.is_file() and format_suffix(source) != MODEL:
+def read_embeddings(source: Path, most: int | None = None) -> WordVectors:
+    """The first `most` vectors of a file, or the input embeddings of a model, for the tokens that are whole words."""
+    if source.is_file() and format_suffix(source) != GGUF:
         return read_vectors(source, most=most)
-    from regard.inspection.table import table_of
+    from regard.inspection.neighbors import word_embeddings
     from regard.tasks.loading import load
 
-    runner = load(source)
-    if not hasattr(runner.model, "input_embeddings"):
-        raise InputError(f"{source}: a {type(runner.model).__name__} has no table of words")
-    found = table_of(runner.model.input_embeddings, runner.tokenizer.single_token_words())
+    pipeline = load(source)
+    if not hasattr(pipeline.model, "input_embeddings"):
+        raise InputError(f"{source}: a {type(pipeline.model).__name__} has no word embeddings")
+    found = word_embeddings(pipeline.model.input_embeddings, pipeline.tokenizer.single_token_words())
     return WordVectors(found.words[:most], found.matrix[:most])

@@ -1,0 +1,35 @@
+"""`regard recipes`: what can be trained."""
+
+from typing import Annotated
+
+import typer
+
+from regard.cli.app import AsJson, app
+from regard.printing import print_json
+
+
+@app.command()
+def recipes(
+    name: Annotated[str | None, typer.Argument(help="Show the whole description of this recipe.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the recipes: what can be trained, how long it takes, which scores to expect.
+
+    Examples:
+
+    `regard recipes`
+
+    `regard recipes translator`
+    """
+    from regard import recipes
+
+    found = recipes.describe()
+    if name is not None and name not in found:
+        recipes.find(name)  # an error with the nearest name
+    if as_json:
+        print_json(found if name is None else {name: found[name]})
+    elif name is not None:
+        print(found[name])
+    else:
+        for each, text in found.items():
+            print(f"{each:<{max(map(len, found)) + 2}}{text.splitlines()[0]}")
