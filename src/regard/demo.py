@@ -11,7 +11,7 @@ from rich.console import Console
 from regard import recipes, runtime
 from regard.errors import TrainingError
 from regard.generation import Beam
-from regard.inspection.pictures import save_heat_map, terminal_heat_map
+from regard.inspection.heat_map import save_heat_map, terminal_heat_map
 from regard.progress import follow
 from regard.synthetic.translation.sentences import sentences
 from regard.tasks.loading import load

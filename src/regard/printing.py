@@ -51,7 +51,7 @@ def _fact(value: Any) -> str:
 def show_answer(answer: "Answer", alignment: bool) -> None:
     from rich.console import Console
 
-    from regard.inspection.pictures import terminal_heat_map
+    from regard.inspection.heat_map import terminal_heat_map
 
     for translation in answer.translations:
         score = f"{translation.score:8.3f}  " if len(answer.translations) > 1 else ""
@@ -159,7 +159,7 @@ def show_near_both(result: dict[str, Any], one: str, other: str) -> None:
 
 
 def save_picture(answer: "Answer", path: Path) -> None:
-    from regard.inspection.pictures import save_heat_map
+    from regard.inspection.heat_map import save_heat_map
 
     if answer.alignment is None:
         raise InputError(f"the translation of {answer.source!r} is empty: there is nothing to show")

@@ -79,14 +79,15 @@ def test_the_input_embeddings_of_a_translator_and_of_a_language_model(here, trai
 def test_two_embedding_matrices_side_by_side(here, royal, tmp_path):
     turned = MATRIX[:, [2, 0, 1]] * 2
     write_vectors(tmp_path / "other.txt", WordVectors(WORDS, turned))
-    found = json.loads(here("embeddings", royal, "king", "--with", tmp_path / "other.txt", "--count", 3, "--json").stdout)
+    compared = ("embeddings", royal, "king", "--with", tmp_path / "other.txt", "--count", 3)
+    found = json.loads(here(*compared, "--json").stdout)
     assert found["same"] == {"king": 3}
     assert found["agreement"]["words"] == 6
     assert found["agreement"]["correlation"] == pytest.approx(1, abs=1e-5)
     assert [one["cosine"] for one in found["with"]["king"]] == pytest.approx(
         [one["cosine"] for one in found["neighbors"]["king"]], abs=1e-6
     )
-    shown = here("embeddings", royal, "king", "--with", tmp_path / "other.txt", "--count", 3).stdout
+    shown = here(*compared).stdout
     assert "king: 3 of 3 neighbors are the same" in shown
     assert "agreement over 6 words that both have: correlation 1.000" in shown
 
@@ -101,7 +102,7 @@ def test_two_embedding_matrices_side_by_side(here, royal, tmp_path):
         (["{royal}", "--analogy", "man", "woman", "king", "--with", "{royal}"], "exclude each other"),
         (["{royal}", "king", "--by", "taste"], "--by taste: wanted cosine or euclidean"),
         (["{royal}", "king", "--map", "x.html", "--method", "lda"], "--method lda: wanted pca or tsne"),
-        (["{royal}", "king", "--map", "x.gif"], "a picture ends in .png, .svg, .pdf, .html; got '.gif'"),
+        (["{royal}", "king", "--map", "x.gif"], "a figure ends in .png, .svg, .pdf, .html; got '.gif'"),
         (["{royal}", "king", "--map", "no/x.html"], "there is no folder no"),
         (["{royal}", "king", "--map", "x.html", "--method", "tsne", "--count", "2"], "t-SNE of 3 words"),
         (["{royal}", "king", "--with", "nowhere.txt"], "there is no folder or file nowhere.txt"),
@@ -122,7 +123,7 @@ def test_a_file_that_holds_no_vectors_is_named_with_its_line(here, tmp_path):
     (tmp_path / "v.txt").write_text("a 1 2\nb 1\n")
     done = here("embeddings", tmp_path / "v.txt", "a")
     assert done.returncode == 2
-    assert "v.txt:2: got 1 columns behind the word, wanted 2 numbers" in done.stderr
+    assert "v.txt:2: got 1 columns after the word, wanted 2 numbers" in done.stderr
 
 
 def test_the_old_name_of_the_command_is_answered_with_the_new_one(here, royal):

@@ -38,7 +38,7 @@ def test_scenes_are_drawn_with_their_captions_boxes_and_questions(here, tmp_path
 def test_what_is_there_is_not_drawn_over(here, tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     done = here("scenes", tmp_path, "--count", 1)
-    assert (done.returncode, "is there and not empty" in done.stderr) == (2, True)
+    assert (done.returncode, "exists and is not empty" in done.stderr) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     done = here("scenes", tmp_path / "out", "--part", "moon")
     assert (done.returncode, "moon" in done.stderr) == (2, True)

@@ -13,7 +13,7 @@ from PIL import Image
 
 from regard.errors import InputError
 from regard.inspection.labels import overlap, place_labels
-from regard.inspection.map import FRAME, LABELED, MARGIN, lay_out, pca, save_map, share_kept, tsne
+from regard.inspection.map import FRAME, MARGIN, MAX_LABELED, explained_variance, lay_out, pca, save_map, tsne
 
 NASTY = ["<b>bold</b>", "a&b", '"quoted"', "$x_1$", "{{rows}}", "</script>", "niño", "日本語"]
 
@@ -33,13 +33,13 @@ def test_pca_of_points_in_a_plane_keeps_all_distances():
     np.testing.assert_allclose(near, np.linalg.norm(flat[:, None] - flat, axis=2), atol=1e-9)
     np.testing.assert_allclose(points.mean(0), 0, atol=1e-9)
     assert points[:, 0].var() >= points[:, 1].var()
-    assert share_kept(turned, points) == pytest.approx(1)
+    assert explained_variance(turned, points) == pytest.approx(1)
 
 
 def test_pca_shows_the_share_of_the_two_largest_variances():
     matrix = cloud(50)
     variances = np.sort(np.linalg.eigvalsh(np.cov(matrix.T, bias=True)))[::-1]
-    assert share_kept(matrix, pca(matrix)) == pytest.approx(variances[:2].sum() / variances.sum())
+    assert explained_variance(matrix, pca(matrix)) == pytest.approx(variances[:2].sum() / variances.sum())
 
 
 def test_the_sign_of_pca_is_fixed():
@@ -69,7 +69,7 @@ def test_tsne_keeps_two_crowds_apart_and_is_the_same_again():
 
 
 @settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 10**6), count=st.integers(1, LABELED))
+@given(seed=st.integers(0, 10**6), count=st.integers(1, MAX_LABELED))
 def test_labels_lie_in_the_frame_and_on_nothing(seed, count):
     words = [f"word{n}" * (1 + n % 2) for n in range(count)]
     drawn = lay_out(words, np.random.default_rng(seed).normal(size=(count, 2)), words[:3])
@@ -116,7 +116,7 @@ def test_of_many_words_the_chosen_are_labeled_or_else_the_first():
     assert {label.point for label in lay_out(words, points, ["w7", "w290"]).labels} == {7, 290}
     first = {label.point for label in lay_out(words, points).labels}
     assert first
-    assert first <= set(range(LABELED))
+    assert first <= set(range(MAX_LABELED))
 
 
 # ------------------------------------------------ files
@@ -195,7 +195,7 @@ def test_pictures_by_their_ending(tmp_path, name):
 
 
 def test_another_ending_is_one_error_and_no_file(tmp_path):
-    with pytest.raises(InputError, match=r"a picture ends in \.png, \.svg, \.pdf, \.html; got '\.gif'"):
+    with pytest.raises(InputError, match=r"a figure ends in \.png, \.svg, \.pdf, \.html; got '\.gif'"):
         save_map(tmp_path / "map.gif", ["a"], np.zeros((1, 2)))
     with pytest.raises(InputError, match="there is no folder"):
         save_map(tmp_path / "no" / "map.html", ["a"], np.zeros((1, 2)))

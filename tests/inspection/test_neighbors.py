@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regard.data.readers.word_vectors import WordVectors
 from regard.errors import InputError
-from regard.inspection.neighbors import analogy, compare, near_spellings, nearest, shared
+from regard.inspection.neighbors import agreement, analogy, compare, nearest, similar_spellings
 
 # Two axes: who rules, and who is a woman; the lengths differ, so that cosine and distance disagree.
 ROYAL = WordVectors(
@@ -101,25 +101,25 @@ def test_a_turned_and_stretched_table_agrees_with_itself():
     other = WordVectors(
         [f"w{n}" for n in order] + ["only here"], np.vstack([7 * vectors.matrix[order] @ turned, np.ones(5)])
     )
-    found = shared(vectors, other)
+    found = agreement(vectors, other)
     assert found.words == 30
     assert found.correlation == pytest.approx(1, abs=1e-5)
-    assert abs(shared(vectors, randomly(9, width=8)).correlation) < 0.3
+    assert abs(agreement(vectors, randomly(9, width=8)).correlation) < 0.3
 
 
 def test_agreement_is_the_correlation_of_the_cosines():
     one, other = randomly(1, words=4), randomly(2, words=4, width=3)
     pairs = [(a, b) for a in range(4) for b in range(a)]
     cosines = [[compare(v, f"w{a}", f"w{b}").cosine for a, b in pairs] for v in (one, other)]
-    assert shared(one, other).correlation == pytest.approx(np.corrcoef(*cosines)[0, 1], abs=1e-5)
+    assert agreement(one, other).correlation == pytest.approx(np.corrcoef(*cosines)[0, 1], abs=1e-5)
 
 
 def test_too_little_to_compare_is_said():
     with pytest.raises(InputError, match="share 2 words; wanted 3 or more"):
-        shared(randomly(1), randomly(2, words=2))
+        agreement(randomly(1), randomly(2, words=2))
     alike = WordVectors(["w0", "w1", "w2"], np.ones((3, 2), np.float32))
     with pytest.raises(InputError, match="nothing to compare"):
-        shared(alike, alike)
+        agreement(alike, alike)
 
 
 def test_an_unknown_word_is_said_with_near_spellings():
@@ -127,12 +127,12 @@ def test_an_unknown_word_is_said_with_near_spellings():
         nearest(ROYAL, "quene")
     with pytest.raises(InputError, match=r"did you mean king\?"):
         analogy(ROYAL, "man", "woman", "King")
-    with pytest.raises(InputError, match="none is written like it"):
+    with pytest.raises(InputError, match="none has a similar spelling"):
         compare(ROYAL, "man", "zyxwvu")
 
 
 def test_other_letters_come_first():
-    assert near_spellings("paris", ["pairs", "Paris", "PARIS", "parts"])[:2] == ["Paris", "PARIS"]
+    assert similar_spellings("paris", ["pairs", "Paris", "PARIS", "parts"])[:2] == ["Paris", "PARIS"]
 
 
 @pytest.mark.parametrize(
@@ -142,5 +142,5 @@ def test_other_letters_come_first():
 def test_what_cannot_be_is_refused(options, message):
     with pytest.raises(InputError, match=message):
         nearest(ROYAL, "king", **options)
-    with pytest.raises(InputError, match="wanted as many"):
+    with pytest.raises(InputError, match="the width of the others"):
         nearest(ROYAL, np.zeros(4))

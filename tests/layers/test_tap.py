@@ -56,7 +56,7 @@ def test_a_watcher_may_put_another_value_in_place(model):
 
 def test_an_unknown_tap_is_named_with_the_nearest(model):
     with (
-        pytest.raises(InputError, match=r"no tap is called first\.weight; the nearest is first\.weights"),
+        pytest.raises(InputError, match=r"there is no tap first\.weight; the nearest is first\.weights"),
         watch(model, "first.weight"),
     ):
         pass

@@ -22,11 +22,11 @@ app = typer.Typer(
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 ModelFolder = Annotated[
     Path,
-    typer.Argument(metavar="MODEL", help="A model folder, a Hugging Face folder, a name on the Hugging Face hub, or a .gguf file."),
+    typer.Argument(
+        metavar="MODEL", help="A model folder of regard or Hugging Face, a name on the hub, or a .gguf file."
+    ),
 ]
-Beams = Annotated[
-    int | None, typer.Option(help="Beam width; 1 is greedy.", show_default="the model's own, mostly 1")
-]
+Beams = Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.", show_default="the model's own, mostly 1")]
 Precision = Annotated[str, typer.Option(help="float32, or int8: several times faster on a CPU, slightly less exact.")]
 
 

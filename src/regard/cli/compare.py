@@ -122,7 +122,7 @@ def cost(
     from regard import runtime
     from regard.experiments.layer_cost import cost_of_layers
     from regard.experiments.model_cost import cost_of_model
-    from regard.inspection.pictures import check_picture
+    from regard.inspection.heat_map import check_figure
 
     of_layers = {"width": width, "heads": heads, "kernel": kernel, "longest": longest}
     of_model = {"batch": batch, "source": source, "target": target}
@@ -131,7 +131,7 @@ def cost(
             form = "of the layers, leave MODEL out" if model is not None else "of a MODEL, name one"
             raise ConfigError(f"--{name} {value} is {form}")
     if output is not None:
-        check_picture(output)
+        check_figure(output)
     layers = LAYER_DEFAULTS | {name: value for name, value in of_layers.items() if value is not None}
     if layers["width"] % layers["heads"]:
         raise ConfigError(f"--width {layers['width']} does not divide into --heads {layers['heads']}")

@@ -24,7 +24,8 @@ def embeddings(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="MODEL_OR_VECTORS", help="A model, or a file of vectors: GloVe, word2vec text or .bin; plain or .gz."
+            metavar="MODEL_OR_VECTORS",
+            help="A model, or word vectors: GloVe, word2vec text or .bin; plain or .gz.",
         ),
     ],
     words: Annotated[list[str] | None, typer.Argument(metavar="[WORD]...", help="The words.")] = None,
@@ -110,7 +111,9 @@ def _open(source: Path, most: int | None) -> "WordVectors":
     return found
 
 
-def _neighbors(vectors: "WordVectors", words: list[str], analogy: bool, by: Any, count: int) -> "dict[str, list[Neighbor]]":
+def _neighbors(
+    vectors: "WordVectors", words: list[str], analogy: bool, by: Any, count: int
+) -> "dict[str, list[Neighbor]]":
     """The neighbors of each word, or the solutions of the analogy."""
     from regard.inspection import neighbors
 
@@ -130,25 +133,25 @@ def _both(
     found: "dict[str, list[Neighbor]]", others: "dict[str, list[Neighbor]]", one: "WordVectors", other: "WordVectors"
 ) -> dict[str, Any]:
     """The neighbors in both, how many of them are the same, and how well the two sets of vectors agree."""
-    from regard.inspection.neighbors import shared
+    from regard.inspection.neighbors import agreement
 
     same = {word: len({each.word for each in found[word]} & {each.word for each in others[word]}) for word in found}
-    whole = shared(one, other)
-    agreement = {"words": whole.words, "correlation": whole.correlation}
-    return {"neighbors": _as_dict(found), "with": _as_dict(others), "same": same, "agreement": agreement}
+    whole = agreement(one, other)
+    agree = {"words": whole.words, "correlation": whole.correlation}
+    return {"neighbors": _as_dict(found), "with": _as_dict(others), "same": same, "agreement": agree}
 
 
 def _save_map(
     path: Path, vectors: "WordVectors", words: list[str], found: "dict[str, list[Neighbor]]", method: str, by: str
 ) -> None:
-    from regard.inspection.map import pca, save_map, share_kept, tsne
+    from regard.inspection.map import explained_variance, pca, save_map, tsne
     from regard.inspection.neighbors import units
 
     near = [each.word for one in found.values() for each in one]
     shown = list(dict.fromkeys([*words, *near])) or vectors.words[:MAX_MAPPED]
-    matrix = vectors.matrix[[vectors.places[word] for word in shown]]
+    matrix = vectors.matrix[[vectors.rows[word] for word in shown]]
     matrix = units(matrix) if by == "cosine" else matrix  # so that neighbors by cosine are near on the map
     points = pca(matrix) if method == "pca" else tsne(matrix)
-    kept = f"PCA, {share_kept(matrix, points):.0%} of the variance" if method == "pca" else "t-SNE"
+    kept = f"PCA, {explained_variance(matrix, points):.0%} of the variance" if method == "pca" else "t-SNE"
     save_map(path, shown, points, words, f"{len(shown):,} of {len(vectors.words):,} words; {kept}")
     note(f"wrote {path}")

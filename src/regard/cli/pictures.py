@@ -1,15 +1,11 @@
 """What `regard run` does with a model that sees pictures: caption, find, answer, point."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from regard.cli.app import AsJson, app
 from regard.errors import ImageError, InputError
-from regard.files import encode_json, read_json, write_file
+from regard.files import read_json
 from regard.printing import print_json
 from regard.progress import note
 
@@ -93,9 +89,9 @@ def _caption(
     runner: "Captioner", pictures: list[Path], strategy: "Strategy | None", output: Path | None, as_json: bool
 ) -> None:
     if output is not None:
-        from regard.inspection.looks import check_look, save_look
+        from regard.inspection.attention_overlay import check_overlay, save_overlay
 
-        check_look(output)
+        check_overlay(output)
         if len(pictures) != 1:
             raise InputError(f"-o {output} shows one picture, got {len(pictures)}; give one")
     left_out = 0
@@ -113,7 +109,7 @@ def _caption(
         else:
             print(found.text if len(pictures) == 1 else f"{path}\t{found.text}")
         if output is not None:
-            save_look(output, found.pixels, found.words, found.looks)
+            save_overlay(output, found.pixels, found.words, found.looks)
             note(f"wrote {output}")
     if left_out == len(pictures):
         raise InputError(f"none of {left_out} pictures can be read")

@@ -176,7 +176,7 @@ def run(
     texts = _inputs(inputs)
     import regard
     from regard import runtime
-    from regard.inspection.pictures import check_picture
+    from regard.inspection.heat_map import check_figure
     from regard.tasks.embedding.pipeline import Embedder
     from regard.tasks.translation.pipeline import Translator
 
@@ -206,7 +206,7 @@ def run(
         read(runner, texts, embed=embed, second=second, count=guesses, output=output, as_json=as_json)
         return
     if output is not None:
-        check_picture(output)
+        check_figure(output)
         if len(texts) != 1:
             raise InputError(f"a picture is of one text, got {len(texts)}; give one INPUT with -o")
     _refuse(reading, f"{model}, which writes; it is for models that read, such as a BERT")

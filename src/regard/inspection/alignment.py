@@ -1,7 +1,8 @@
-"""Where a translator looked when it wrote a text, or a captioner.
+"""The attention of a translator or captioner to its input, for a text it generated.
 
-The text is handed to the model once more, whole, with the cross-attention watched. That costs one pass, only when
-asked; and since a cached step equals the full pass, it is what the search saw, whatever the search was.
+The whole text is given to the model once more, teacher-forced, with the cross-attention captured. That costs one pass,
+and only when requested. A cached decoding step equals the full pass, so these are the weights that decoding used,
+whatever the strategy.
 """
 
 from typing import Any
@@ -14,18 +15,20 @@ from regard.inspection.capture import watch
 
 
 @torch.inference_mode()
-def look_of(model: Any, source: list[int], target: list[int]) -> np.ndarray:
-    """Weights (T, S): row t is where the model looked when it chose target token t, the mean of its alignment taps."""
+def alignment_matrix(model: Any, source: list[int], target: list[int]) -> np.ndarray:
+    """Attention weights (T, S) of target token t to the source: the mean over the model's alignment taps and heads."""
     device = next(model.parameters()).device
-    begun = [model.config.special_ids.bos_id, *target[:-1]]
-    weights = looks_of(model, torch.tensor([source], device=device), torch.tensor([begun], device=device))
+    decoder_input = [model.config.special_ids.bos_id, *target[:-1]]
+    weights = cross_attention_weights(
+        model, torch.tensor([source], device=device), torch.tensor([decoder_input], device=device)
+    )
     return weights.mean((0, 2))[0].cpu().numpy()
 
 
 @torch.inference_mode()
-def looks_of(model: Any, inputs: Tensor, target: Tensor) -> Tensor:
-    """Weights (taps, B, H, T, S) of every head of every alignment tap, while the model reads all of a target (B, T)."""
-    with watch(model, *model.alignment_taps) as seen:
+def cross_attention_weights(model: Any, inputs: Tensor, target: Tensor) -> Tensor:
+    """Attention weights (taps, B, H, T, S) of every head of every alignment tap, for whole targets (B, T)."""
+    with watch(model, *model.alignment_taps) as captured:
         model(inputs, target)
-    # A Transformer comes by each tap once, with all of the target; a recurrent decoder once a word.
-    return torch.stack([torch.cat(values, dim=-2) for values in seen.values()])
+    # A Transformer calls each tap once, for the whole target; a recurrent decoder once a token.
+    return torch.stack([torch.cat(values, dim=-2) for values in captured.values()])

@@ -1,4 +1,4 @@
-"""Watch taps while a model runs.
+"""Capture activations: watch the taps of a model while it runs.
 
 with watch(model, "decoder.blocks.*.memory_attention.weights") as seen:
     model(source, target)
@@ -20,21 +20,24 @@ Seen = dict[str, list[Tensor]]
 
 @contextmanager
 def watch(model: nn.Module, *patterns: str) -> Iterator[Seen]:
-    """The values of all taps whose path matches, one a call; a tap that is watched but never reached is an error."""
+    """Capture the values of all taps whose path matches a pattern, one value a call.
+
+    A pattern that matches no tap, and a tap that is never called inside the block, is an error.
+    """
     chosen = _matching(model, patterns)
     seen: Seen = {path: [] for path in chosen}
     for path, tap in chosen.items():
         if tap.watched:
-            raise InputError(f"tap {path} is watched already; end that watch first")
-        tap.watcher = _keep_in(seen[path])
+            raise InputError(f"tap {path} is already being watched; leave the other `with watch` block first")
+        tap.watcher = _append_to(seen[path])
     try:
         yield seen
     finally:
         for tap in chosen.values():
             tap.watcher = None
-    silent = [path for path, values in seen.items() if not values]
-    if silent:
-        raise InputError(f"tap {silent[0]} was watched but nothing came by; run the model inside the block")
+    never_called = [path for path, values in seen.items() if not values]
+    if never_called:
+        raise InputError(f"tap {never_called[0]} was watched but never called; run the model inside the `with` block")
 
 
 def _matching(model: nn.Module, patterns: tuple[str, ...]) -> dict[str, Tap]:
@@ -44,13 +47,13 @@ def _matching(model: nn.Module, patterns: tuple[str, ...]) -> dict[str, Tap]:
         found = {path: tap for path, tap in named.items() if fnmatchcase(path, pattern)}
         if not found:
             near = difflib.get_close_matches(pattern, named, n=1, cutoff=0.0)
-            raise InputError(f"no tap is called {pattern}; the nearest is {near[0] if near else 'none'}")
+            raise InputError(f"there is no tap {pattern}; the nearest is {near[0] if near else 'none'}")
         chosen |= found
     return chosen
 
 
-def _keep_in(values: list[Tensor]) -> Watcher:
-    def keep(value: Tensor) -> None:
+def _append_to(values: list[Tensor]) -> Watcher:
+    def append(value: Tensor) -> None:
         values.append(value.detach())
 
-    return keep
+    return append

@@ -1,4 +1,4 @@
-"""Curves side by side as one picture: for costs that grow and scores that fall."""
+"""Line plots side by side in one figure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from regard.files import atomic_write
 
-# One color a kind of model, everywhere.
+# One color for each kind of model, in all figures.
 COLORS = {
     "rnn": "#8c6bb1",
     "rnn-context": "#d95f0e",
@@ -21,7 +21,7 @@ COLORS = {
 
 @dataclass(frozen=True)
 class Curve:
-    """Points, and how far each deviates where it is a mean."""
+    """Points, with a standard deviation where they are means."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -33,18 +33,18 @@ class Panel:
     """One set of axes."""
 
     title: str
-    across: str
-    up: str
+    xlabel: str
+    ylabel: str
     curves: Mapping[str, Curve]
-    names: Sequence[str] = ()  # of the places across, where they are not numbers
+    names: Sequence[str] = ()  # tick labels of the x axis, if it is not numeric
     logarithmic: bool = False
-    shares: bool = False  # values from 0 to 1, shown as such
-    marks: Mapping[str, float] = field(default_factory=dict)  # upright lines with a name
+    shares: bool = False  # values from 0 to 1: the y axis shows this range
+    marks: Mapping[str, float] = field(default_factory=dict)  # named vertical lines
 
 
 def save_curves(panels: Sequence[Panel], path: Path, columns: int = 3) -> None:
-    """The panels as a PNG, SVG or PDF file, by its ending."""
-    from matplotlib.figure import Figure  # half a second that only pictures need
+    """Write the panels to a PNG, SVG or PDF file, by its suffix."""
+    from matplotlib.figure import Figure  # takes half a second to import
 
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
@@ -66,12 +66,12 @@ def save_curves(panels: Sequence[Panel], path: Path, columns: int = 3) -> None:
             axes.set_ylim(-0.03, 1.05)
         if panel.names:
             axes.set_xticks(range(len(panel.names)), panel.names)
-        for name, place in panel.marks.items():
-            axes.axvline(place, color="0.5", linestyle=":")
-            axes.annotate(name, (place, 0.5), xycoords=("data", "axes fraction"), rotation=90, ha="right", fontsize=8)
+        for name, x in panel.marks.items():
+            axes.axvline(x, color="0.5", linestyle=":")
+            axes.annotate(name, (x, 0.5), xycoords=("data", "axes fraction"), rotation=90, ha="right", fontsize=8)
         axes.set_title(panel.title, fontsize=11)
-        axes.set_xlabel(panel.across)
-        axes.set_ylabel(panel.up)
+        axes.set_xlabel(panel.xlabel)
+        axes.set_ylabel(panel.ylabel)
         axes.grid(alpha=0.25)
         axes.legend(fontsize=8)
     with atomic_write(path) as file:

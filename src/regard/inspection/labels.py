@@ -1,4 +1,4 @@
-"""Labels beside points so that they do not lie on each other: greedy, the first come first."""
+"""Place the labels of points so that they do not overlap: greedily, in the order given."""
 
 import math
 import unicodedata
@@ -8,16 +8,16 @@ from typing import Literal
 
 import numpy as np
 
-DOT = 5.0  # the radius that a point keeps free
-RINGS = (0.0, 12.0, 24.0, 38.0, 54.0, 72.0, 92.0, 116.0, 144.0)  # how far from the nearest place a label may go
-WAYS = 24  # directions of the far rings
+POINT_RADIUS = 5.0  # kept free of labels
+RINGS = (0.0, 12.0, 24.0, 38.0, 54.0, 72.0, 92.0, 116.0, 144.0)  # distances of a label from its nearest position
+DIRECTIONS = 24  # tried on the farther rings
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 @dataclass(frozen=True)
 class Label:
-    """The label of a point: where it is held, by which end, at which height; and if it needs a line to its point."""
+    """The label of a point: its anchor, which end is anchored, and whether a line connects it to its point."""
 
     point: int
     x: float
@@ -30,19 +30,21 @@ class Label:
 def place_labels(
     points: np.ndarray, words: Sequence[str], chosen: Iterable[int], *, frame: tuple[float, float], size: float
 ) -> list[Label]:
-    """Labels for the chosen points (N, 2) inside a frame, letters `size` high; one for which there is no room is none.
+    """Labels for the chosen points (N, 2) inside a frame, in a font of this size. Labels that do not fit are left out.
 
-    They lie on no other label and on no chosen point.
+    They overlap no other label and no chosen point.
     """
     chosen = list(chosen)
-    taken = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points[chosen].tolist()]
+    taken = [
+        (x - POINT_RADIUS, y - POINT_RADIUS, x + POINT_RADIUS, y + POINT_RADIUS) for x, y in points[chosen].tolist()
+    ]
     found = []
     for own, number in enumerate(chosen):
         x, y = map(float, points[number])
         here = np.array(taken)
-        others = np.delete(here, own, axis=0)  # the line of a label begins at its own point
-        for label in _places(number, x, y, text_width(words[number], size), size):
-            line = _along(x, y, label)
+        others = np.delete(here, own, axis=0)  # the line of a label starts at its own point
+        for label in _candidates(number, x, y, text_width(words[number], size), size):
+            line = _line_boxes(x, y, label)
             clash = overlap(np.array([label.box]), here).any() or (line and overlap(np.array(line), others).any())
             if _inside(label.box, frame) and not clash:
                 taken += [label.box, *line]
@@ -52,25 +54,28 @@ def place_labels(
 
 
 def overlap(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which of the boxes (M, 4) lies on which of the others (N, 4): (M, N)."""
+    """Whether each of the boxes (M, 4) overlaps each of the others (N, 4): (M, N)."""
     one, other = boxes[:, None], others[None]
     return np.all((one[..., :2] < other[..., 2:]) & (other[..., :2] < one[..., 2:]), axis=-1)
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is in a sans-serif letter of this size."""
+    """The approximate width of a text in a sans-serif font of this size."""
     return size * sum(1.0 if unicodedata.east_asian_width(letter) in "WF" else 0.62 for letter in text)
 
 
-def _places(number: int, x: float, y: float, wide: float, size: float) -> Iterator[Label]:
-    """The places to try: right, left, above, below; then around the point, farther and farther out."""
-    gap, half = DOT + 2, 0.55 * size
-    ways = [(1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0)]
-    ways += [(math.cos(angle), math.sin(angle)) for angle in (2 * math.pi * (k + 0.5) / WAYS for k in range(WAYS))]
+def _candidates(number: int, x: float, y: float, wide: float, size: float) -> Iterator[Label]:
+    """Candidate positions: right, left, above, below; then around the point at growing distances."""
+    gap, half = POINT_RADIUS + 2, 0.55 * size
+    directions = [(1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0)]
+    directions += [
+        (math.cos(angle), math.sin(angle))
+        for angle in (2 * math.pi * (k + 0.5) / DIRECTIONS for k in range(DIRECTIONS))
+    ]
     for ring in RINGS:
-        for across, down in ways:
+        for across, down in directions:
             at, middle = x + across * (gap + ring), y + down * (gap + ring)
-            if abs(across) < 0.3:  # above or below, and no part of it beside the point
+            if abs(across) < 0.3:  # above or below the point, and not beside it
                 middle += math.copysign(half, down)
                 box = (at - wide / 2, middle - half, at + wide / 2, middle + half)
                 yield Label(number, at, middle, "center", box, ring > 0)
@@ -81,13 +86,13 @@ def _places(number: int, x: float, y: float, wide: float, size: float) -> Iterat
 
 
 def line_end(x: float, y: float, label: Label) -> tuple[float, float]:
-    """Where a line from a point meets its label: the nearest place of its box."""
+    """Where a line from a point meets its label: the nearest point of its box."""
     left, top, right, bottom = label.box
     return min(max(x, left), right), min(max(y, top), bottom)
 
 
-def _along(x: float, y: float, label: Label) -> list[Box]:
-    """The line, if there is one, as small boxes: it should cross nothing, and nothing else come to lie on it."""
+def _line_boxes(x: float, y: float, label: Label) -> list[Box]:
+    """The connecting line, if there is one, as small boxes that nothing may overlap."""
     if not label.away:
         return []
     to = line_end(x, y, label)

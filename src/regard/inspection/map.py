@@ -1,6 +1,6 @@
-"""Word vectors as a map: many numbers a word become two, drawn as a picture or as a page to move about in.
+"""Maps of word embeddings: a projection to two dimensions, drawn as a figure or as an interactive page.
 
-PCA keeps as much of the variance as two axes can (Pearson 1901). t-SNE keeps neighbors together and lets distances go
+PCA keeps as much of the variance as two axes can (Pearson 1901). t-SNE keeps neighbors together and gives up distances
 (van der Maaten & Hinton 2008).
 """
 
@@ -13,21 +13,21 @@ import numpy as np
 
 from regard.errors import InputError
 from regard.files import atomic_write, write_file
+from regard.inspection.heat_map import FIGURE_SUFFIXES, check_figure
 from regard.inspection.labels import Label, line_end, place_labels
 from regard.inspection.map_page import page
-from regard.inspection.pictures import PICTURES, check_picture
 
-MAPS = (*PICTURES, ".html")
+MAP_SUFFIXES = (*FIGURE_SUFFIXES, ".html")
 FRAME = (1000.0, 700.0)
 MARGIN = 60.0
-LETTERS = 15.0  # height of a label
-LABELED = 60  # points up to which each has a label
-CHOSEN, OTHER = "#1f4e9c", "#c65d00"  # what was asked for, and what was found near it
+FONT_SIZE = 15.0  # of labels
+MAX_LABELED = 60  # with more points, only some have labels
+CHOSEN, OTHER = "#1f4e9c", "#c65d00"  # the words given, and their neighbors
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where all stands in the frame, from its upper left corner: points (N, 2), labels, and which points are chosen."""
+    """Positions in the frame, from its upper left corner: points (N, 2), labels, and which points are highlighted."""
 
     words: Sequence[str]
     points: np.ndarray
@@ -36,18 +36,18 @@ class Layout:
 
 
 def pca(matrix: np.ndarray) -> np.ndarray:
-    """The rows (N, D) along the two directions in which they differ most (N, 2); the same rows, the same map."""
+    """The rows (N, D) projected on their first two principal components (N, 2); deterministic."""
     centered = np.asarray(matrix, np.float64) - np.mean(matrix, axis=0, dtype=np.float64)
     _, _, directions = np.linalg.svd(centered, full_matrices=False)
     directions = directions[:2]
     largest = np.take_along_axis(directions, np.abs(directions).argmax(1)[:, None], 1)
-    points = centered @ (directions * np.sign(largest)).T  # a direction has no sign of its own
+    points = centered @ (directions * np.sign(largest)).T  # the sign of a direction is arbitrary: fix it
     return np.pad(points, ((0, 0), (0, 2 - points.shape[1])))
 
 
 def tsne(matrix: np.ndarray, seed: int = 0) -> np.ndarray:
-    """The rows (N, D) so that neighbors stay neighbors (N, 2); the same seed, the same map."""
-    from sklearn.manifold import TSNE  # a second that only this needs
+    """The rows (N, D) embedded by t-SNE (N, 2); deterministic for a seed."""
+    from sklearn.manifold import TSNE  # takes a second to import
 
     if len(matrix) < 4:
         raise InputError(f"t-SNE of {len(matrix)} words; wanted 4 or more, or PCA")
@@ -58,58 +58,58 @@ def tsne(matrix: np.ndarray, seed: int = 0) -> np.ndarray:
 METHODS = {"pca": pca, "tsne": tsne}
 
 
-def share_kept(matrix: np.ndarray, points: np.ndarray) -> float:
-    """The share of the variance of the rows that a map of them by PCA shows."""
+def explained_variance(matrix: np.ndarray, points: np.ndarray) -> float:
+    """The share of the variance of the rows that their projection keeps."""
     whole = float(np.var(matrix, axis=0, dtype=np.float64).sum())
     return float(np.var(points, axis=0).sum()) / whole if whole else 1.0
 
 
 def check_map(path: Path) -> None:
-    """InputError, before any work is done, if no map can be written there."""
-    check_picture(path, MAPS)
+    """InputError if no map can be written there; called before any work is done."""
+    check_figure(path, MAP_SUFFIXES)
 
 
 def save_map(
     path: Path, words: Sequence[str], points: np.ndarray, highlighted: Collection[str] = (), title: str = ""
 ) -> None:
-    """The words at their points (N, 2) as a PNG, SVG, PDF or HTML file, by its ending.
+    """Write a map of words at points (N, 2) to a PNG, SVG, PDF or HTML file, by its suffix.
 
-    Up to sixty words are all labeled; of more, the highlighted, or if there are none, the first.
+    Up to sixty words are all labeled; of more, the highlighted ones, or the first if none is highlighted.
     """
     check_map(path)
     drawn = lay_out(words, points, highlighted)
     if path.suffix.lower() == ".html":
         write_file(path, page(drawn.words, drawn.points, drawn.labels, drawn.chosen, FRAME, title).encode())
     else:
-        _save_picture(path, drawn, title)
+        _save_figure(path, drawn, title)
 
 
 def lay_out(words: Sequence[str], points: np.ndarray, highlighted: Collection[str] = ()) -> Layout:
-    """The points fitted into the frame, one scale for both axes, and labels where there is room."""
+    """Scale the points to the frame, both axes alike, and place the labels that fit."""
     assert points.shape == (len(words), 2)
     low, high = points.min(0), points.max(0)
     spread = np.where(high > low, high - low, np.inf)
-    scale = float(np.min((np.array(FRAME) - 2 * MARGIN) / spread)) or 1.0  # 0 where all are at one point
+    scale = float(np.min((np.array(FRAME) - 2 * MARGIN) / spread)) or 1.0  # 0 if all points are the same
     placed = (points - (low + high) / 2) * scale * [1, -1] + np.array(FRAME) / 2
     chosen = [number for number, word in enumerate(words) if word in set(highlighted)]
     others = [number for number in range(len(words)) if number not in set(chosen)]
-    labeled = [*chosen, *others] if len(words) <= LABELED else chosen or others[:LABELED]
-    labels = place_labels(placed, words, labeled, frame=FRAME, size=LETTERS)
-    if len(labeled) < len(words):  # among many dots a line would lead to any of them
+    labeled = [*chosen, *others] if len(words) <= MAX_LABELED else chosen or others[:MAX_LABELED]
+    labels = place_labels(placed, words, labeled, frame=FRAME, size=FONT_SIZE)
+    if len(labeled) < len(words):  # among many points a line is ambiguous
         labels = [label for label in labels if not label.away or label.point in chosen]
     return Layout(words, placed, labels, chosen)
 
 
-def _save_picture(path: Path, drawn: Layout, title: str) -> None:
+def _save_figure(path: Path, drawn: Layout, title: str) -> None:
     from matplotlib import rc_context
-    from matplotlib.figure import Figure  # half a second that only pictures need
+    from matplotlib.figure import Figure  # takes half a second to import
 
     figure = Figure(figsize=(FRAME[0] / 100, FRAME[1] / 100))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(0, FRAME[0]), ylim=(FRAME[1], 0))
     axes.set_axis_off()
     colors = [CHOSEN if number in set(drawn.chosen) else OTHER for number in range(len(drawn.words))]
-    many = len(drawn.words) > LABELED
+    many = len(drawn.words) > MAX_LABELED
     axes.scatter(
         drawn.points[:, 0], drawn.points[:, 1], s=8 if many else 28, c=colors, alpha=0.5 if many else 1.0, linewidths=0
     )
@@ -122,9 +122,9 @@ def _save_picture(path: Path, drawn: Layout, title: str) -> None:
             to = line_end(x, y, label)
             axes.plot([x, to[0]], [y, to[1]], color="0.7", linewidth=0.8, zorder=0)
         bold = "bold" if label.point in drawn.chosen else "normal"
-        style: dict[str, Any] = {"ha": label.end, "va": "center_baseline", "fontsize": 0.72 * LETTERS, "weight": bold}
-        # A word is a word: a dollar sign begins no formula.
-        below = {"facecolor": "white", "alpha": 0.7, "pad": 0.4, "linewidth": 0} if many else None  # for dots there
+        style: dict[str, Any] = {"ha": label.end, "va": "center_baseline", "fontsize": 0.72 * FONT_SIZE, "weight": bold}
+        # A white background keeps labels readable over points; a dollar sign in a word is not a formula.
+        below = {"facecolor": "white", "alpha": 0.7, "pad": 0.4, "linewidth": 0} if many else None
         axes.text(label.x, label.y, drawn.words[label.point], parse_math=False, bbox=below, **style)
     if title:
         axes.text(14, 22, title, fontsize=10, color="0.3", parse_math=False)

@@ -1,7 +1,7 @@
-"""A map of words as one HTML file that needs nothing else: the drawing, a search, and the table behind it.
+"""A map of word embeddings as one self-contained HTML file: an SVG drawing, a search field and a table.
 
-What is drawn is in the file as it is, so that it can be seen without the script; the script finds words, shows the one
-under the pointer and goes from word to word by the arrow keys.
+The drawing is static SVG, visible without the script. The script searches words, shows the word under the pointer and
+moves between words with the arrow keys.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,10 +23,10 @@ def page(
     frame: tuple[float, float],
     title: str,
 ) -> str:
-    """The page of words at points (N, 2) of a frame, with these labels; the chosen are told from the others."""
+    """The page with words at points (N, 2) of a frame and these labels; the chosen points are highlighted."""
     chosen = set(chosen)
     kinds = ["chosen" if number in chosen else "other" for number in range(len(words))]
-    holes = {
+    fields = {
         "title": escape(title or "Map of words"),
         "count": f"{len(words):,}",
         "many": "many" if len(words) > 4 * len(labels) else "few",
@@ -37,18 +37,18 @@ def page(
         "labels": "\n".join(_label(label, words[label.point], kinds[label.point]) for label in labels),
         "rows": "\n".join(_row(*each) for each in zip(words, points.tolist(), kinds, strict=True)),
     }
-    text, *parts = TEMPLATE.read_text(encoding="utf-8").split("{{")  # a word may hold what looks like a hole
+    text, *parts = TEMPLATE.read_text(encoding="utf-8").split("{{")  # not str.format: a word may contain braces
     for part in parts:
         name, rest = part.split("}}", 1)
-        text += holes[name] + rest
+        text += fields[name] + rest
     return text
 
 
-LEGEND = '<span class="key chosen">asked for</span> <span class="key other">the others</span>'
+LEGEND = '<span class="key chosen">given words</span> <span class="key other">neighbors</span>'
 
 
-def _dot(word: str, place: list[float], kind: str) -> str:
-    return f'<circle class="{kind}" cx="{place[0]:.1f}" cy="{place[1]:.1f}"><title>{escape(word)}</title></circle>'
+def _dot(word: str, point: list[float], kind: str) -> str:
+    return f'<circle class="{kind}" cx="{point[0]:.1f}" cy="{point[1]:.1f}"><title>{escape(word)}</title></circle>'
 
 
 def _line(label: Label, points: np.ndarray) -> str:
@@ -61,6 +61,6 @@ def _label(label: Label, word: str, kind: str) -> str:
     return f'<text class="{kind} {label.end}" x="{label.x:.1f}" y="{label.y:.1f}">{escape(word)}</text>'
 
 
-def _row(word: str, place: list[float], kind: str) -> str:
-    said = "asked for" if kind == "chosen" else ""
-    return f"<tr><th scope=row>{escape(word)}</th><td>{place[0]:.0f}</td><td>{place[1]:.0f}</td><td>{said}</td></tr>"
+def _row(word: str, point: list[float], kind: str) -> str:
+    note = "given" if kind == "chosen" else ""
+    return f"<tr><th scope=row>{escape(word)}</th><td>{point[0]:.0f}</td><td>{point[1]:.0f}</td><td>{note}</td></tr>"

@@ -1,6 +1,6 @@
-"""Which words lie near which: neighbors, analogies, and how two sets of vectors agree.
+"""Word embeddings: nearest neighbors, analogies, and how well two embedding matrices agree.
 
-Cosine: of the angle between two vectors, from -1 to 1; a vector of zeros has the cosine 0 with all. Distance: Euclid's.
+Similarity is the cosine, from -1 to 1 (0 for a zero vector), or the Euclidean distance.
 """
 
 import difflib
@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from torch import Tensor
 
 from regard.data.readers.word_vectors import WordVectors
 from regard.errors import InputError
 
-BLOCK = 1 << 14  # rows whose differences are held at once
+BLOCK_ROWS = 1 << 14  # rows whose differences are in memory at once
 By = Literal["cosine", "euclidean"]
 
 
 @dataclass(frozen=True)
 class Neighbor:
-    """A word, and how near it is."""
+    """A word with its cosine similarity and Euclidean distance."""
 
     word: str
     cosine: float
@@ -28,39 +29,39 @@ class Neighbor:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How alike two sets of vectors arrange the words they share."""
+    """How well two sets of word vectors agree on the words they share."""
 
     words: int
     correlation: float  # of the cosines of all pairs of these words, from -1 to 1
 
 
 def nearest(vectors: WordVectors, word: str | np.ndarray, *, count: int = 10, by: By = "cosine") -> list[Neighbor]:
-    """The words nearest to a word, which is left out itself, or to a vector; the nearest first."""
+    """The nearest words of a word (without itself) or of a vector, nearest first."""
     if isinstance(word, str):
-        place = _place(vectors, word)
-        return _nearest(vectors, vectors.matrix[place], count, by, leaving={place})
+        row = _row_of(vectors, word)
+        return _nearest(vectors, vectors.matrix[row], count, by, excluded={row})
     return _nearest(vectors, np.asarray(word, np.float32), count, by)
 
 
 def analogy(vectors: WordVectors, a: str, b: str, c: str, count: int = 10) -> list[Neighbor]:
-    """a is to b as c is to which word? The nearest to b - a + c but for the three (Mikolov 2013).
+    """a is to b as c is to which word? The nearest words of b - a + c, without these three (Mikolov 2013).
 
-    All vectors have length 1 here; so the distance is of such vectors too.
+    All vectors are normalized to length 1; the distances are between such vectors.
     """
-    places = [_place(vectors, word) for word in (a, b, c)]
+    rows = [_row_of(vectors, word) for word in (a, b, c)]
     even = WordVectors(vectors.words, units(vectors.matrix))
-    first, second, third = even.matrix[places]
-    return _nearest(even, second - first + third, count, "cosine", leaving=set(places))
+    first, second, third = even.matrix[rows]
+    return _nearest(even, second - first + third, count, "cosine", excluded=set(rows))
 
 
 def compare(vectors: WordVectors, one: str, other: str) -> Neighbor:
-    """How near the other word is to the one."""
-    first, second = (vectors.matrix[_place(vectors, word)] for word in (one, other))
-    return Neighbor(other, *_nearness(first, second[None])[0])
+    """The similarity of two words."""
+    first, second = (vectors.matrix[_row_of(vectors, word)] for word in (one, other))
+    return Neighbor(other, *_similarities(first, second[None])[0])
 
 
-def shared(one: WordVectors, other: WordVectors, most: int = 2000) -> Agreement:
-    """How two sets of vectors, of any widths, agree on the words that both have, the first `most` of them."""
+def agreement(one: WordVectors, other: WordVectors, most: int = 2000) -> Agreement:
+    """How well two sets of vectors, of any widths, agree on the first `most` words that both have."""
     words = [word for word in one.words if word in other.rows][:most]
     if len(words) < 3:
         raise InputError(f"the two sets of vectors share {len(words)} words; wanted 3 or more to compare")
@@ -76,41 +77,54 @@ def shared(one: WordVectors, other: WordVectors, most: int = 2000) -> Agreement:
     return Agreement(len(words), float(np.corrcoef(*cosines)[0, 1]))
 
 
-def near_spellings(word: str, words: Sequence[str]) -> list[str]:
-    """Up to three words written like this one: in other letters first, then with few letters changed."""
+def word_embeddings(weight: Tensor, words: Sequence[str | None]) -> WordVectors:
+    """The rows of an embedding matrix (V, D) whose token is a whole word; `words[id]` is that word or None."""
+    assert len(words) <= len(weight)
+    rows: dict[str, int] = {}
+    for number, word in enumerate(words):
+        if word is not None:
+            rows.setdefault(word, number)
+    if not rows:
+        raise InputError(f"none of the {len(words):,} tokens of this model is a whole word")
+    matrix = weight.detach()[list(rows.values())].float().cpu().numpy()
+    return WordVectors(list(rows), np.ascontiguousarray(matrix))
+
+
+def similar_spellings(word: str, words: Sequence[str]) -> list[str]:
+    """Up to three words of similar spelling: those that differ in case first, then in few letters."""
     cased = [each for each in words if each.casefold() == word.casefold()]
-    # Of a million words only those that can be alike; files have the common ones first.
+    # Of a million words only plausible candidates; files list frequent words first.
     likely = [each for each in words if abs(len(each) - len(word)) <= 2 and set(each[:2]) & set(word[:2])][:20_000]
     close = difflib.get_close_matches(word, likely, n=3, cutoff=0.6)
     return list(dict.fromkeys([*cased, *close]))[:3]
 
 
-def _place(vectors: WordVectors, word: str) -> int:
+def _row_of(vectors: WordVectors, word: str) -> int:
     if word in vectors.rows:
         return vectors.rows[word]
-    near = near_spellings(word, vectors.words)
-    hint = f"did you mean {' or '.join(near)}?" if near else "none is written like it"
+    near = similar_spellings(word, vectors.words)
+    hint = f"did you mean {' or '.join(near)}?" if near else "none has a similar spelling"
     raise InputError(f"{word!r} is not among the {len(vectors.words):,} words; {hint}")
 
 
 def _nearest(
-    vectors: WordVectors, vector: np.ndarray, count: int, by: By, leaving: Collection[int] = ()
+    vectors: WordVectors, vector: np.ndarray, count: int, by: By, excluded: Collection[int] = ()
 ) -> list[Neighbor]:
     if count < 1:
         raise InputError(f"{count} neighbors; wanted 1 or more")
     if by not in ("cosine", "euclidean"):
         raise InputError(f"neighbors by {by!r}; wanted cosine or euclidean")
     if vector.shape != (vectors.width,):
-        raise InputError(f"a vector of shape {vector.shape} among vectors of {vectors.width} numbers; wanted as many")
+        raise InputError(f"a vector of shape {vector.shape}; wanted ({vectors.width},), the width of the others")
     far = -_cosines(vectors.matrix, vector) if by == "cosine" else _distances(vectors.matrix, vector)
-    order = np.argsort(far, kind="stable")[: count + len(leaving)]
-    chosen = [int(place) for place in order if int(place) not in leaving][:count]
-    near = _nearness(vector, vectors.matrix[chosen])
-    return [Neighbor(vectors.words[place], *both) for place, both in zip(chosen, near, strict=True)]
+    order = np.argsort(far, kind="stable")[: count + len(excluded)]
+    chosen = [int(row) for row in order if int(row) not in excluded][:count]
+    near = _similarities(vector, vectors.matrix[chosen])
+    return [Neighbor(vectors.words[row], *both) for row, both in zip(chosen, near, strict=True)]
 
 
-def _nearness(vector: np.ndarray, rows: np.ndarray) -> list[tuple[float, float]]:
-    """Cosine and distance of each row."""
+def _similarities(vector: np.ndarray, rows: np.ndarray) -> list[tuple[float, float]]:
+    """Cosine and Euclidean distance of each row."""
     cosines, distances = _cosines(rows, vector), _distances(rows, vector)
     return [(float(cosine), float(distance)) for cosine, distance in zip(cosines, distances, strict=True)]
 
@@ -121,15 +135,15 @@ def _cosines(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def _distances(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    blocks = (matrix[start : start + BLOCK] for start in range(0, len(matrix), BLOCK))
+    blocks = (matrix[start : start + BLOCK_ROWS] for start in range(0, len(matrix), BLOCK_ROWS))
     return np.concatenate([_lengths(block - vector) for block in blocks] or [np.zeros(0)])
 
 
 def units(matrix: np.ndarray) -> np.ndarray:
-    """The rows at length 1; zeros stay zeros."""
+    """The rows normalized to length 1; zero rows stay zero."""
     lengths = _lengths(matrix)[:, None]
     return (matrix / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
 def _lengths(matrix: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))  # without a copy of a large matrix
+    return np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))  # einsum: no copy of a large matrix

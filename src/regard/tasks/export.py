@@ -19,7 +19,7 @@ def export_folder(folder: Path, output: Path, to: str) -> list[str]:
     if to not in FORMATS:
         raise ConfigError(f"--to {to}: wanted one of {', '.join(FORMATS)}")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise ConfigError(f"{output} is there and not empty; give a folder that is not there yet")
+        raise ConfigError(f"{output} exists and is not empty; give a new folder")
     model = load(folder)
     files = huggingface.files(model.kind, model.model, model.tokenizer, **_settings(model))
     write_folder(output.absolute(), files)

@@ -16,7 +16,7 @@ from regard.experiments.check import adapter_of
 from regard.files import read_json
 from regard.generation import Beam, Sample
 from regard.images.preprocessing import normalize
-from regard.inspection.looks import save_look
+from regard.inspection.attention_overlay import save_overlay
 from regard.metrics.attention_mass import cells_in_box
 from regard.metrics.captions import bleu4, cider, exact_match
 from regard.synthetic.scenes.captions import caption
@@ -161,7 +161,7 @@ def test_a_caption_of_no_words_has_no_looks(captioner, monkeypatch):
 
 def test_a_look_is_saved_as_a_strip(captioner, tmp_path):
     found = captioner.run(Scenes()[0].pixels())
-    save_look(tmp_path / "look.html", found.pixels, found.words, found.looks)
+    save_overlay(tmp_path / "look.html", found.pixels, found.words, found.looks)
     assert (tmp_path / "look.html").read_text(encoding="utf-8").count("<figure>") == 1 + len(found.words)
 
 
@@ -229,7 +229,7 @@ def test_a_model_that_looks_at_the_thing_it_names_has_all_of_its_mass_there(capt
             weights[0, row, 0, : len(looks)] = torch.tensor(np.array(looks))
         return weights
 
-    monkeypatch.setattr(caption_scoring, "looks_of", looked)
+    monkeypatch.setattr(caption_scoring, "cross_attention_weights", looked)
     scores = caption_scoring.score_items(captioner, iter(items))
     assert scores["attention_on_thing"] == pytest.approx(1.0, abs=1e-5)
     assert scores["attention_times_chance"] == pytest.approx(1 / scores["attention_by_chance"], abs=1e-3)

@@ -20,7 +20,7 @@ from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.captions import BadImage, CaptionedImage, folder_and_file, read_captions
 from regard.errors import DataError, ImageError
 from regard.generation import Strategy
-from regard.inspection.alignment import looks_of
+from regard.inspection.alignment import cross_attention_weights
 from regard.metrics.attention_mass import AttentionMass, cells_in_box
 from regard.metrics.captions import bleu4, cider_d
 from regard.synthetic.scenes.captions import caption
@@ -123,7 +123,7 @@ def _true(captioner: Captioner, items: Sequence[Item], mass: AttentionMass) -> t
     batch = collator.batch(np.stack([item.pixels for item in items]), ids, [item.references for item in items])
     surprise = captioner.task.loss(captioner.model, batch).item()
     if items[0].scene is not None:
-        looks = looks_of(captioner.model, captioner.task.read(batch.pixels.numpy()), batch.target_in)
+        looks = cross_attention_weights(captioner.model, captioner.task.read(batch.pixels.numpy()), batch.target_in)
         for row, (item, tokens) in enumerate(zip(items, ids, strict=True)):
             assert item.scene is not None
             mass.add(looks[:, row].numpy(), _covered(item.scene, names.word_ids(tokens), captioner.model.config.grid))

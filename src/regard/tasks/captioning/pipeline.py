@@ -15,7 +15,7 @@ from regard.generation import Greedy, Hypothesis, Strategy, generate
 from regard.generation.decode import Limits
 from regard.images.decoding import read_image
 from regard.images.preprocessing import preprocess
-from regard.inspection.alignment import looks_of
+from regard.inspection.alignment import cross_attention_weights
 from regard.metrics.alignment import tokens_to_words, words_with_tokens
 from regard.tasks.captioning.task import LONGEST, Captioning
 from regard.tokenizers.bpe import BPETokenizer
@@ -105,7 +105,12 @@ class Captioner:
         """Where the model looks, (words, grid, grid), when it writes these tokens; the mean of its heads."""
         device, config = next(self.model.parameters()).device, self.model.config
         target = torch.tensor([[config.special_ids.bos_id, *tokens[:-1]]], device=device)
-        weights = looks_of(self.model, self.task.read(pixels[None]).to(device), target).mean((0, 2))[0].cpu().numpy()
+        weights = (
+            cross_attention_weights(self.model, self.task.read(pixels[None]).to(device), target)
+            .mean((0, 2))[0]
+            .cpu()
+            .numpy()
+        )
         words = tokens_to_words(weights, range(config.cells), self.tokenizer.word_ids(tokens))
         return words.reshape(-1, config.grid, config.grid)
 

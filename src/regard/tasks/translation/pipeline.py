@@ -13,7 +13,7 @@ from regard.errors import FolderError, InputError
 from regard.generation import Beam, Greedy, Hypothesis, Strategy, generate
 from regard.generation.decode import Limits
 from regard.huggingface.folder import Loaded
-from regard.inspection.alignment import look_of
+from regard.inspection.alignment import alignment_matrix
 from regard.metrics.alignment import Link, argmax_links, tokens_to_words, words_with_tokens
 from regard.tasks.translation.task import Translation
 from regard.tokenizers.bpe import BPETokenizer
@@ -160,7 +160,7 @@ class Translator:
 
     def align(self, source: list[int], target: list[int]) -> Alignment:
         """Where the model looks when it writes this target for this source; the source ends with the end symbol."""
-        weights = look_of(self.model, source, target)
+        weights = alignment_matrix(self.model, source, target)
         names, target_names = self.tokenizer, self.tokenizer.target
         return Alignment(
             weights=weights,

@@ -8,7 +8,7 @@ from tokenizers import decoders, models
 from torch.testing import assert_close
 
 from regard.errors import InputError
-from regard.inspection.table import table_of
+from regard.inspection.neighbors import word_embeddings
 from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.text import TextTokenizer
 from regard.tokenizers.words import single_token_words
@@ -61,7 +61,7 @@ def test_word_pieces_are_told_from_words():
 
 def test_the_table_has_the_named_rows_and_the_first_of_each_name():
     weight = torch.arange(12.0).reshape(6, 2)
-    found = table_of(weight, [None, "a", "b", None, "a"])  # a table may have more rows than tokens
+    found = word_embeddings(weight, [None, "a", "b", None, "a"])  # a table may have more rows than tokens
     assert found.words == ["a", "b"]
     np.testing.assert_array_equal(found.matrix, [[2, 3], [4, 5]])
     weight[1] = 99
@@ -70,4 +70,4 @@ def test_the_table_has_the_named_rows_and_the_first_of_each_name():
 
 def test_a_table_without_words_is_refused():
     with pytest.raises(InputError, match="none of the 2 tokens"):
-        table_of(torch.zeros(2, 2), [None, None])
+        word_embeddings(torch.zeros(2, 2), [None, None])

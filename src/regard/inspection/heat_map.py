@@ -1,4 +1,4 @@
-"""Pictures of what was seen, for the terminal and as files. Query blue, key orange, value green."""
+"""Heat maps of attention weights, in the terminal and as figures. Queries are blue, keys orange."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +10,11 @@ from regard.errors import InputError
 from regard.files import atomic_write
 
 SHADES = " ░▒▓█"
-PICTURES = (".png", ".svg", ".pdf")
+FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def terminal_heat_map(weights: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> Text:
-    """Weights (rows, columns) as shaded cells with their names; a row is what looks, a column what is looked at."""
+    """Attention weights (queries, keys) as shaded cells with the names of the rows and columns."""
     margin = max(map(len, rows), default=0)
     cells = [max(4, len(name)) + 2 for name in columns]
     text = Text(" " * (margin + 1))
@@ -32,17 +32,17 @@ def shade(weight: float) -> str:
     return SHADES[min(len(SHADES) - 1, int(weight * len(SHADES)))]
 
 
-def check_picture(path: Path, endings: Sequence[str] = PICTURES) -> None:
-    """InputError, before any work is done, if no picture can be written there."""
-    if path.suffix.lower() not in endings:
-        raise InputError(f"{path}: a picture ends in {', '.join(endings)}; got {path.suffix!r}")
+def check_figure(path: Path, suffixes: Sequence[str] = FIGURE_SUFFIXES) -> None:
+    """InputError if no figure can be written there; called before any work is done."""
+    if path.suffix.lower() not in suffixes:
+        raise InputError(f"{path}: a figure ends in {', '.join(suffixes)}; got {path.suffix!r}")
     if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.parent}; make it first")
+        raise InputError(f"{path}: there is no folder {path.parent}; create it first")
 
 
 def save_heat_map(weights: np.ndarray, rows: Sequence[str], columns: Sequence[str], path: Path) -> None:
-    """The same as a PNG, SVG or PDF file, by its ending; every cell with its number."""
-    from matplotlib.figure import Figure  # half a second that only pictures need
+    """Write a heat map with the number in every cell to a PNG, SVG or PDF file, by its suffix."""
+    from matplotlib.figure import Figure  # takes half a second to import
 
     figure = Figure(figsize=(1.6 + 0.7 * len(columns), 1.2 + 0.45 * len(rows)), layout="constrained")
     axes = figure.add_subplot()
@@ -54,7 +54,7 @@ def save_heat_map(weights: np.ndarray, rows: Sequence[str], columns: Sequence[st
     for (row, column), weight in np.ndenumerate(weights):
         color = "white" if weight > 0.5 else "0.35"
         axes.text(column, row, f"{weight:.2f}", ha="center", va="center", fontsize=8, color=color)
-    axes.set_ylabel("each word written")
-    axes.set_xlabel("looked at these words")
+    axes.set_ylabel("each generated word")
+    axes.set_xlabel("attends to these words")
     with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=160)

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from regard.errors import InputError
-from regard.inspection.looks import overlaid, page, save_look
+from regard.inspection.attention_overlay import overlay, page, save_overlay
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def look(*at, grid=4):
 
 
 def test_the_cell_looked_at_most_is_light_and_violet_and_the_others_are_dark(pixels):
-    panel = overlaid(pixels, look(1, 2))
+    panel = overlay(pixels, look(1, 2))
     light = np.round(0.75 * 200 + 0.25 * np.array([0x7C, 0x3A, 0xED]))
     assert panel[4:8, 8:12].reshape(-1, 3).tolist() == [light.tolist()] * 16
     others = panel.copy()
@@ -32,7 +32,7 @@ def test_the_cell_looked_at_most_is_light_and_violet_and_the_others_are_dark(pix
 
 
 def test_an_even_look_darkens_nothing(pixels):
-    panel = overlaid(pixels, np.full((4, 4), 1 / 16))
+    panel = overlay(pixels, np.full((4, 4), 1 / 16))
     assert panel.min() > 150
 
 
@@ -40,7 +40,7 @@ def test_an_even_look_darkens_nothing(pixels):
 def test_each_ending_is_a_file_of_its_kind(tmp_path, pixels, ending):
     path = tmp_path / f"look.{ending}"
     words = ["a", "large", "red", "circle", "above", "a", "ring"]
-    save_look(path, pixels, words, np.stack([look(0, n % 4) for n in range(7)]))
+    save_overlay(path, pixels, words, np.stack([look(0, n % 4) for n in range(7)]))
     head = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!doctype html>"}[ending]
     assert path.read_bytes().startswith(head)
     if ending == "png":
@@ -60,13 +60,13 @@ def test_the_page_needs_nothing_else_and_has_the_numbers_behind_it(pixels):
 
 
 def test_no_picture_is_begun_where_none_can_be_written(tmp_path, pixels):
-    with pytest.raises(InputError, match=r"look.gif: a picture ends in .png, .svg, .pdf, .html; got '.gif'"):
-        save_look(tmp_path / "look.gif", pixels, [], np.empty((0, 4, 4)))
+    with pytest.raises(InputError, match=r"look.gif: a figure ends in .png, .svg, .pdf, .html; got '.gif'"):
+        save_overlay(tmp_path / "look.gif", pixels, [], np.empty((0, 4, 4)))
     with pytest.raises(InputError, match="there is no folder"):
-        save_look(tmp_path / "no" / "look.png", pixels, [], np.empty((0, 4, 4)))
+        save_overlay(tmp_path / "no" / "look.png", pixels, [], np.empty((0, 4, 4)))
 
 
 def test_a_caption_without_words_is_the_picture_alone(tmp_path, pixels):
     for ending in ("png", "html"):
-        save_look(tmp_path / f"none.{ending}", pixels, [], np.empty((0, 4, 4)))
+        save_overlay(tmp_path / f"none.{ending}", pixels, [], np.empty((0, 4, 4)))
         assert (tmp_path / f"none.{ending}").exists()
