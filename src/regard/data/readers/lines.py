@@ -77,12 +77,17 @@ def open_compressed(path: Path) -> BinaryIO:
 
 
 class _ZstdReader(io.RawIOBase):
-    """A decompressed .zst file. EOFError if it is truncated; the library's own reader would accept it."""
+    """A decompressed .zst file. EOFError if it is truncated; the library's own reader would accept it.
+
+    The decompressor gets `FED` bytes at a time: a kilobyte can stand for 32 megabytes.
+    """
+
+    FED = 1 << 10
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
         self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._ready = b""
+        self._ready, self._at = b"", 0  # decompressed bytes, and how many of them were read
 
     def readable(self) -> bool:
         return True
@@ -92,16 +97,16 @@ class _ZstdReader(io.RawIOBase):
         super().close()
 
     def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]  # any writable buffer
-        while not self._ready:
-            compressed = self._frame.unused_data or self._file.read(1 << 14)
+        while self._at == len(self._ready):
+            compressed = self._frame.unused_data or self._file.read(self.FED)
             if self._frame.eof:  # a file may hold several frames
                 if not compressed:
                     return 0
                 self._frame = zstandard.ZstdDecompressor().decompressobj()
             if not compressed:
                 raise EOFError("the compressed data has no end")
-            self._ready = self._frame.decompress(compressed)
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
+            self._ready, self._at = self._frame.decompress(compressed), 0
+        size = min(len(buffer), len(self._ready) - self._at)
+        buffer[:size] = memoryview(self._ready)[self._at : self._at + size]
+        self._at += size
         return size

@@ -21,6 +21,8 @@ from regard.data.readers.bad_rows import RowProblem
 from regard.data.readers.lines import MAX_LINE_BYTES, check_file, format_suffix, read_lines
 from regard.errors import DataError
 
+MAX_ROW_LINES = 1_000  # of one row of a CSV file: a quoted field may contain newlines
+MAX_RUNAWAYS = 100
 WANTED = "wanted a .csv, .tsv or .jsonl file (each may be .gz or .zst), or .parquet"
 T = TypeVar("T")
 NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, decoded with surrogateescape
@@ -122,6 +124,7 @@ def _csv_records(path: Path) -> Iterator[Record]:
             lines.give_back()
             yield start, RowProblem("bad CSV", f"{error} (a quote that is not closed or not doubled?)")
         else:
+            lines.runaways = 0
             if len(row) > 1 or "".join(row).strip():
                 yield start, row
 
@@ -134,13 +137,18 @@ class _TooLongError(Exception):
 
 
 class _Lines(Iterator[str]):
-    """Lines for the CSV reader, which may take several a row; after a bad row all but its first are read again."""
+    """Lines for the CSV reader, which may take several a row; after a bad row all but its first are read again.
+
+    A quote that is never closed makes a row of all lines that follow, and the same for the next row: a row may have
+    MAX_ROW_LINES, and after MAX_RUNAWAYS such rows their lines are not read again, so that the time stays linear.
+    """
 
     def __init__(self, lines: Iterator[str | RowProblem]) -> None:
         self._lines = lines
         self._again: deque[str] = deque()
         self._taken: list[str] = []
         self._row = 1
+        self.runaways = 0  # bad rows of several lines, one after another
 
     def next_row(self) -> int:
         """The number of the next row's first line."""
@@ -149,10 +157,16 @@ class _Lines(Iterator[str]):
         return self._row
 
     def give_back(self) -> None:
+        """After a bad row: read its lines again, without the first."""
+        self.runaways += len(self._taken) > 1
+        if self.runaways > MAX_RUNAWAYS:
+            return
         self._again.extendleft(reversed(self._taken[1:]))
         del self._taken[1:]
 
     def __next__(self) -> str:
+        if len(self._taken) == MAX_ROW_LINES:
+            raise csv.Error(f"a row of more than {MAX_ROW_LINES:,} lines")
         line = self._again.popleft() if self._again else next(self._lines)
         if isinstance(line, RowProblem):
             self._taken.append("")
