@@ -16,7 +16,7 @@ from regard import runtime
 from regard.data.batches import PairBatch, bucket_by_length, collate_padded, shuffle_indices
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.synthetic.translation.sentences import sentences
-from regard.tasks.translation.task import Translation
+from regard.tasks.translation.task import TranslationTraining
 from regard.tokenizers.bpe import BPETokenizer
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
@@ -49,7 +49,7 @@ def main() -> None:
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size, width=128, heads=4, layers=2, feed_forward=512, dropout=0.0
     )
-    speeds = measure(config, Translation(tokenizer), {"bucketed": in_buckets(), "random": at_random()})
+    speeds = measure(config, TranslationTraining(tokenizer), {"bucketed": in_buckets(), "random": at_random()})
     ours, theirs = speeds["bucketed"], speeds["random"]
     print(
         json.dumps(
@@ -65,7 +65,9 @@ def main() -> None:
     )
 
 
-def measure(config: TransformerConfig, task: Translation, ways: dict[str, Iterator[PairBatch]]) -> dict[str, float]:
+def measure(
+    config: TransformerConfig, task: TranslationTraining, ways: dict[str, Iterator[PairBatch]]
+) -> dict[str, float]:
     """Each way's median speed; they take turns, so that a slow minute slows all of them."""
     steps: dict[str, Callable[[], int]] = {}
     for name, batches in ways.items():

@@ -24,7 +24,7 @@ from regard import runtime
 from regard.data.batches import DataPosition
 from regard.data.rows import RowDataset, RowSplits
 from regard.models.bert import BertForSequenceClassification, BertForSequenceClassificationConfig
-from regard.tasks.classification.task import Classification
+from regard.tasks.classification.task import ClassificationTraining
 from regard.tasks.fine_tuning import config_with_head, encoder_weights
 from regard.tasks.recipe import TrainingInputs
 from regard.tasks.warm_start import load_pretrained
@@ -47,7 +47,7 @@ def with_regard() -> Way:
     load_pretrained(model, encoder_weights(inputs, config))
     encoded = inputs.pipeline.tokenizer.encode_batch(texts(), max_length=LONGEST)
     rows = RowDataset(encoded, np.arange(TEXTS) % 2, inputs.pipeline.tokenizer.pad_id)
-    task = Classification(RowSplits(rows, rows), config.labels, ("accuracy",))
+    task = ClassificationTraining(RowSplits(rows, rows), config.labels, ("accuracy",))
     optimizers = make_optimizers(model, kind="adamw", weight_decay=0.01)
     batches = task.training_batches(max_tokens=ROWS * LONGEST, seed=1, start=DataPosition(0, 0))
 

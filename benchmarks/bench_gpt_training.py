@@ -25,7 +25,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from regard import runtime
 from regard.models.gpt import GPT, GPTConfig
 from regard.tasks.language_modeling.dataset import TextBatch
-from regard.tasks.language_modeling.task import LanguageModeling
+from regard.tasks.language_modeling.task import LanguageModelTraining
 from regard.training.flops import training_flops
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
@@ -122,7 +122,7 @@ def with_regard(compile: bool) -> tuple[Way, float]:
     model = GPT(CONFIG).train()
     flops = training_flops(model, [batch]) or 0
     optimizers = make_optimizers(model, kind="adamw", weight_decay=0.1)
-    task = LanguageModeling(None)  # type: ignore[arg-type]  # only its loss is asked for
+    task = LanguageModelTraining(None)  # type: ignore[arg-type]  # only its loss is asked for
     if compile:
         scale(model, compile=True, activation_checkpointing=False)
 

@@ -28,7 +28,7 @@ from regard.data.readers.pairs import read_pairs
 from regard.huggingface import marian
 from regard.models.base import SpecialIds
 from regard.models.transformer import Transformer, TransformerConfig
-from regard.tasks.translation.task import Translation
+from regard.tasks.translation.task import TranslationTraining
 from regard.tokenizers.bpe import BPETokenizer
 from regard.training.loop import take_step
 from regard.training.optimizer import make_optimizers
@@ -76,7 +76,7 @@ def with_regard(path: str | None) -> Way:
     source, target = (np.array([len(pair[side]) for pair in ids]) for side in (0, 1))
     model = Transformer(CONFIG).train()
     optimizers = make_optimizers(model, kind="adamw", weight_decay=0.01)
-    task = Translation(Words())  # type: ignore[arg-type]
+    task = TranslationTraining(Words())  # type: ignore[arg-type]
     batches = (
         collate_padded(ids, rows, *SYMBOLS)
         for rows in bucket_by_length(source, target, max_tokens=BUDGET, seed=0, epoch=0)

@@ -250,9 +250,9 @@ def story_pieces():
 def make_reader(story_pieces):
     """What runs a model of this kind whose weights are large and random, so that differences show."""
     from regard.models import model_class
-    from regard.tasks.loading import RUNNERS
+    from regard.tasks import find_task
 
-    tasks = {"bert-pretraining": "masked", "bert-masked-lm": "masked", "bert-token-classification": "tagging"}
+    tasks = {"bert-pretraining": "masked-lm", "bert-masked-lm": "masked-lm", "bert-token-classification": "tagging"}
 
     def make(kind, tokenizer=story_pieces, **facts):
         torch.manual_seed(2)
@@ -266,6 +266,6 @@ def make_reader(story_pieces):
                     weight.normal_(std=1.0 if "embedding.tokens" in name else 0.3)
                 else:
                     weight.normal_(mean=float("norm" in name and name.endswith("weight")), std=0.05)
-        return RUNNERS[tasks.get(kind, "classification")](kind, built, tokenizer)
+        return find_task(tasks.get(kind, "classification")).pipeline_class(kind, built, tokenizer)
 
     return make

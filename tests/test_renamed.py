@@ -93,7 +93,7 @@ def test_running_an_old_folder_prints_the_same(name, here, fixtures):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_evaluating_an_old_run_gives_the_same_numbers(name, here, fixtures):
-    done = here("evaluate", name, "--json", "--most", 40)
+    done = here("evaluate", name, "--json", "--limit", 40)
     assert done.returncode == 0, done.stderr
     wanted = sorted(numbers(EXPECTED[name]["evaluated"]))
     assert sorted(numbers(json.loads(done.stdout))) == pytest.approx(wanted, rel=1e-4, abs=1e-5)

@@ -111,6 +111,9 @@ def read_config(path: Path) -> dict[str, Any]:
         config["kind"] = renamed.KINDS.get(str(kind), kind)
         if isinstance(config.get("model"), dict):
             config["model"] = renamed.settings(config["model"], "model.")
+        if isinstance(task := config.get("task"), dict):
+            config["task"] = {renamed.TASK_KEYS.get(key, key): value for key, value in task.items()}
+            config["task"]["name"] = renamed.TASKS.get(str(task.get("name")), task.get("name"))
     return config
 
 

@@ -14,9 +14,9 @@ from regard.generation import Beam
 from regard.inspection.heat_map import save_heat_map, terminal_heat_map
 from regard.progress import follow
 from regard.synthetic.translation.sentences import sentences
+from regard.tasks.evaluation import evaluate_folders
 from regard.tasks.loading import load
 from regard.tasks.recipe import TrainingInputs, train_recipe
-from regard.tasks.translation.evaluate import score_folders
 
 EXAMPLE = "we are eating bread"
 MINUTES = 2.95  # time limit; on a slower machine the learning-rate schedule is shortened with it
@@ -48,7 +48,7 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
     console.print(terminal_heat_map(found.words, found.target_words, found.source_words), soft_wrap=True)
     picture = folder / PICTURE
     save_heat_map(found.words, found.target_words, found.source_words, picture)
-    scores = score_folders([folder], [], [STRATEGY])
+    scores = evaluate_folders([folder], [], [STRATEGY])
     console.print(
         f"\nOn {scores['pairs']:,} held-out sentences, {STRATEGY.num_beams} beams: "
         f"[bold]{scores['exact_match']:.1%}[/bold] exactly right, "

@@ -1,21 +1,16 @@
 """Results as lines for people, or as JSON."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import InputError
 from regard.progress import note
 
 if TYPE_CHECKING:
     from regard.experiments.layer_cost import Growth, LayerCosts, Measured
     from regard.experiments.model_cost import Row
     from regard.inspection.neighbors import Neighbor
-    from regard.tasks.language_modeling.pipeline import Generation, Token
-    from regard.tasks.translation.pipeline import Answer
 
 
 def note_if_slow() -> None:
@@ -48,22 +43,9 @@ def _fact(value: Any) -> str:
     return "none" if value is None else f"{value:,}" if type(value) is int else str(value)
 
 
-def show_answer(answer: "Answer", alignment: bool) -> None:
-    from rich.console import Console
-
-    from regard.inspection.heat_map import terminal_heat_map
-
-    for translation in answer.translations:
-        score = f"{translation.score:8.3f}  " if len(answer.translations) > 1 else ""
-        print(score + " ".join(translation.text.splitlines()))  # a line each, whatever it holds
-        if alignment and translation.alignment is not None:
-            found = translation.alignment
-            Console().print(terminal_heat_map(found.words, found.target_words, found.source_words), soft_wrap=True)
-
-
-def show_scores(scores: dict[str, Any]) -> None:
-    deviation = scores.get("deviation", {})
-    for name, value in scores.items():
+def show_metrics(metrics: dict[str, Any]) -> None:
+    deviation = metrics.get("deviation", {})
+    for name, value in metrics.items():
         if name == "by_length":
             print("by source words")
             for row in value:
@@ -74,9 +56,9 @@ def show_scores(scores: dict[str, Any]) -> None:
         elif name.endswith("worst"):
             show_worst(name, value)
         elif name == "by_head":
-            print("attention on the thing spoken of")
+            print("attention on the named object")
             for row in value:
-                on = f"{row['on_thing']:.4f}  {row['times_chance']:.2f}× chance"
+                on = f"{row['on_object']:.4f}  {row['times_chance']:.2f}× chance"
                 print(f"  layer {row['layer']} head {row['head']:<4}{on}")
         elif isinstance(value, float):
             print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if deviation.get(name) else ""))
@@ -95,46 +77,13 @@ def show_table(name: str, rows: list[list[str]]) -> None:
 
 
 def show_worst(name: str, errors: list[dict[str, Any]]) -> None:
-    """The errors a model was surest of."""
+    """The wrong predictions with the highest probability."""
     if errors:
         print(f"{name} errors")
     for error in errors:
         text = " | ".join(error[key] for key in ("text", "second") if key in error)
         sure = f" ({error['probability']:.0%} sure)" if "probability" in error else ""
-        print(f"  {error['wanted']}, found {error['found']}{sure}: {text[:200]}")
-
-
-def show_continued(
-    found: "Generation", likely: "list[list[Token]] | None", *, title: str = "", before: str = ""
-) -> None:
-    """Every text written for a prompt, the best first, behind the prompt."""
-    if title:
-        print(f"# {title}")
-    for number, text in enumerate(found.texts):
-        if len(found.texts) > 1:
-            print(f"# {number + 1} of {len(found.texts)}: score {text.score:.3f}, {len(text.tokens)} tokens")
-        print(before + text.text)
-        for token in likely[number] if likely is not None else []:
-            print(f"  {token.log_probability:8.3f}  {token.text}")
-
-
-def continued_as_dict(found: "Generation", likely: "list[list[Token]] | None") -> dict[str, Any]:
-    texts = [
-        {
-            "text": text.text,
-            "tokens": text.tokens,
-            "score": text.score,
-            "log_probability": text.log_probability,
-            "ended": text.ended,
-            "forgot": text.forgot,
-        }
-        for text in found.texts
-    ]
-    for text, tokens in zip(texts, likely or [], strict=False):
-        text["log_probabilities"] = [
-            [token.text, None if math.isnan(token.log_probability) else token.log_probability] for token in tokens
-        ]
-    return {"prompt": found.prompt, "texts": texts}
+        print(f"  {error['label']}, predicted {error['predicted']}{sure}: {text[:200]}")
 
 
 def show_near(found: "dict[str, list[Neighbor]]") -> None:
@@ -156,37 +105,6 @@ def show_near_both(result: dict[str, Any], one: str, other: str) -> None:
             print(f"  {'   '.join(sides)}".rstrip())
     whole = result["agreement"]
     print(f"agreement over {whole['words']:,} words that both have: correlation {whole['correlation']:.3f} of cosines")
-
-
-def save_picture(answer: "Answer", path: Path) -> None:
-    from regard.inspection.heat_map import save_heat_map
-
-    if answer.alignment is None:
-        raise InputError(f"the translation of {answer.source!r} is empty: there is nothing to show")
-    save_heat_map(answer.alignment.words, answer.alignment.target_words, answer.alignment.source_words, path)
-    note(f"wrote {path}")
-
-
-def answer_as_dict(answer: "Answer") -> dict[str, Any]:
-    return {
-        "source": answer.source,
-        "translations": [
-            {
-                "text": one.text,
-                "score": one.score,
-                "log_probability": one.log_probability,
-                "ended": one.ended,
-                "alignment": None
-                if one.alignment is None
-                else {
-                    "source": one.alignment.source,
-                    "target": one.alignment.target,
-                    "weights": one.alignment.weights.round(6).tolist(),
-                },
-            }
-            for one in answer.translations
-        ],
-    }
 
 
 def show_costs(costs: "LayerCosts") -> None:

@@ -58,7 +58,7 @@ def _line(report: "Report") -> str:
         parts.append(f"validation loss {report.validation['loss']:.3f}")
     for name, label in (
         ("masked_accuracy", "masked tokens"),
-        ("next_accuracy", "next sentences"),
+        ("next_sentence_accuracy", "next sentences"),
         ("accuracy", "accuracy"),
     ):
         if name in report.validation:

@@ -69,6 +69,28 @@ VQA_RECIPES = {"questions": "vqa", "statements": "statements", "phrases": "groun
 
 COMMANDS = {"words": "embeddings"}
 
+TASKS = {
+    "language": "language-modeling",
+    "masked": "masked-lm",
+    "encoding": "embedding",
+    "image-text": "image-text-pretraining",
+    "matching": "retrieval",
+    "picture-questions": "visual-question-answering",
+    "pointing": "grounding",
+}
+
+# What config.json says of a task beside its name.
+TASK_KEYS = {"longest": "max_length"}
+
+# Options of `regard run` and `regard evaluate`.
+OPTIONS = {
+    "--beam": "--num-beams",
+    "--guesses": "--num-predictions",
+    "--most": "--limit",
+    "--samples": "--num-samples",
+    "--tokens": "--max-new-tokens",
+}
+
 # Of the state of a run (training.json).
 PROGRESS = {"heldout": "validation", "best_heldout": "best_validation", "worse_in_a_row": "evaluations_since_best"}
 

@@ -83,15 +83,15 @@ def test_data_that_has_changed_is_neither_gone_on_with_nor_scored(here, on_pairs
     assert f"pairs.tsv has changed since {folder} was started; restore it" in last_line(done)
     done = here("evaluate", folder)
     assert done.returncode == 2
-    assert "so what was held out is not known any more; name the test data: regard evaluate" in last_line(done)
-    assert here("evaluate", folder, pairs, "--most", 2).returncode == 0
+    assert "so its validation data cannot be found again; name the test data: regard evaluate" in last_line(done)
+    assert here("evaluate", folder, pairs, "--limit", 2).returncode == 0
     pairs.write_text(NUMBERED)
-    assert here("evaluate", folder, "--most", 2).returncode == 0
+    assert here("evaluate", folder, "--limit", 2).returncode == 0
     assert here(*train, "training.steps=4").returncode == 0
     pairs.unlink()
     gone = last_line(here("evaluate", folder))
     assert "pairs.tsv, which" in gone
-    assert f"is not there any more; name the test data: regard evaluate {folder} DATA" in gone
+    assert f"is gone; name the test data: regard evaluate {folder} DATA" in gone
 
 
 def test_a_trained_model_outlives_a_mistake_about_its_data(here, on_pairs):
@@ -103,7 +103,7 @@ def test_a_trained_model_outlives_a_mistake_about_its_data(here, on_pairs):
     assert "pairs.tsv:301" in last_line(here(*train, "training.steps=4"))
     assert json.loads(here("info", folder, "--json").stdout)["verified"] is True
     pairs.write_text(NUMBERED + "one more\tuno más\n")
-    assert here("evaluate", folder, "--most", 2).returncode == 0
+    assert here("evaluate", folder, "--limit", 2).returncode == 0
     assert here(*train, "training.steps=4").returncode == 0
 
 
@@ -151,7 +151,7 @@ def test_run_translates_arguments_and_lines(here, trained):
 
 
 def test_run_as_json_has_scores_and_alignment(here, trained):
-    done = here("run", trained, "the boy eats bread", "--beam", 3, "--n-best", 2, "--json")
+    done = here("run", trained, "the boy eats bread", "--num-beams", 3, "--n-best", 2, "--json")
     answer = json.loads(done.stdout)
     assert answer["source"] == "the boy eats bread"
     assert len(answer["translations"]) == 2
@@ -228,21 +228,21 @@ def test_recipes_lists_and_shows(here):
         (["train", "translator", "-o", "/dev/null/x"], "cannot write to /dev/null/x"),
         (["run", "nowhere", "hello"], "there is no folder or file nowhere"),
         (["run", "nowhere.gguf", "hello"], "there is no folder or file nowhere.gguf"),
-        (["run", "{trained}", "hello", "--beam", "0"], "num_beams is 0, wanted 1 or more"),
+        (["run", "{trained}", "hello", "--num-beams", "0"], "a beam of 0, wanted 1 or more"),
         (["run", "{trained}", "hello", "--sample", "--temperature", "0"], "temperature is 0.0, wanted more than 0"),
-        (["run", "{trained}", "hello", "--sample", "--beam", "4"], "two ways to choose"),
+        (["run", "{trained}", "hello", "--sample", "--num-beams", "4"], "two strategies"),
         (
-            ["run", "{trained}", "hello", "--temperature", "2", "--beam", "3"],
-            "--temperature draws by chance",
+            ["run", "{trained}", "hello", "--temperature", "2", "--num-beams", "3"],
+            "--temperature samples",
         ),
-        (["run", "{trained}", "hello", "--length-penalty", "2"], "belong to --beam"),
-        (["run", "{trained}", "hello", "--beam", "2", "--length-penalty", "1000"], "length_penalty is 1000.0"),
-        (["evaluate", "{trained}", "--most", "0"], "--most"),
+        (["run", "{trained}", "hello", "--length-penalty", "2"], "belong to --num-beams"),
+        (["run", "{trained}", "hello", "--num-beams", "2", "--length-penalty", "1000"], "length_penalty is 1000.0"),
+        (["evaluate", "{trained}", "--limit", "0"], "--limit"),
         (["train", "translator", "-o", "{trained}/checkpoints/.."], "was started with"),
         (["run", "{trained}", ""], "'' has no words; wanted a text"),
         (["run", "{trained}", "the boy", "\n"], "has no words; wanted a text"),
         (["run", "{trained}"], "standard input is empty"),
-        (["run", "{trained}", "a", "b", "-o", "x.png"], "a picture is of one text, got 2"),
+        (["run", "{trained}", "a", "b", "-o", "x.png"], "a figure shows one text, got 2"),
         (["run", "{trained}", "the boy", "-o", "x.txt"], "x.txt"),
         (["run", "{trained}", "the boy", "-o", "no/where/x.png"], "no/where"),
         (["evaluate", "{trained}", "nowhere.tsv"], "nowhere.tsv"),

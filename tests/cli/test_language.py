@@ -101,33 +101,33 @@ def test_several_seeds_give_mean_and_deviation(here, story, tiny_text, tmp_path)
 
 
 def test_run_writes_on_behind_the_prompt(here, novel):
-    done = here("run", novel, "The old captain", "--tokens", 10)
+    done = here("run", novel, "The old captain", "--max-new-tokens", 10)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    written = regard.load(novel).run("The old captain", tokens=10)
+    written = regard.load(novel).run("The old captain", max_new_tokens=10)
     assert done.stdout == f"The old captain{written.text}\n"
-    assert here("run", novel, "The old captain", "--tokens", 10, "--seed", 9).stdout != done.stdout
+    assert here("run", novel, "The old captain", "--max-new-tokens", 10, "--seed", 9).stdout != done.stdout
 
 
 def test_run_greedy_and_by_beam(here, novel):
     writer = regard.load(novel)
     for words, strategy in (
         (["--greedy"], regard.Greedy()),
-        (["--beam", 1], regard.Greedy()),
+        (["--num-beams", 1], regard.Greedy()),
         (["--greedy", "--repetition-penalty", 1.4], regard.Greedy(repetition_penalty=1.4)),
-        (["--beam", 3, "--length-penalty", 0.5], regard.Beam(3, 0.5)),
+        (["--num-beams", 3, "--length-penalty", 0.5], regard.Beam(3, 0.5)),
         (["--sample", "--temperature", 0.3], regard.Sample(temperature=0.3, top_p=0.95)),
         (["--top-k", 3], regard.Sample(temperature=0.8, top_p=0.95, top_k=3)),
         (["--min-p", 0.2, "--top-p", 1], regard.Sample(temperature=0.8, top_p=1.0, min_p=0.2)),
     ):
-        done = here("run", novel, "The", "--tokens", 12, *words)
+        done = here("run", novel, "The", "--max-new-tokens", 12, *words)
         assert done.returncode == 0, done.stderr
-        assert done.stdout == f"The{writer.run('The', strategy, tokens=12).text}\n"
+        assert done.stdout == f"The{writer.run('The', strategy, max_new_tokens=12).text}\n"
 
 
 def test_run_ranks_samples(here, novel):
     for best_by in ("likelihood", "mean", "consistency"):
-        done = here("run", novel, "The", "--samples", 3, "--best-by", best_by, "--tokens", 8)
+        done = here("run", novel, "The", "--num-samples", 3, "--best-by", best_by, "--max-new-tokens", 8)
         assert done.returncode == 0, done.stderr
         heads = [line for line in done.stdout.splitlines() if line.startswith("# ")]
         assert [head.split(":")[0] for head in heads] == ["# 1 of 3", "# 2 of 3", "# 3 of 3"]
@@ -136,7 +136,7 @@ def test_run_ranks_samples(here, novel):
 
 
 def test_run_as_json(here, novel):
-    done = here("run", novel, "The", "A", "--samples", 2, "--tokens", 50, "--json", "--log-probabilities")
+    done = here("run", novel, "The", "A", "--num-samples", 2, "--max-new-tokens", 50, "--json", "--log-probabilities")
     assert done.returncode == 0, done.stderr
     found = [strict_json(line) for line in done.stdout.splitlines()]
     assert [one["prompt"] for one in found] == ["The", "A"]
@@ -152,14 +152,14 @@ def test_run_as_json(here, novel):
 
 
 def test_run_stops_at_a_text(here, novel):
-    whole = regard.load(novel).run("The", tokens=40).text
+    whole = regard.load(novel).run("The", max_new_tokens=40).text
     stop = whole[10:14]
-    done = here("run", novel, "The", "--tokens", 40, "--stop", "☃", "--stop", stop)
+    done = here("run", novel, "The", "--max-new-tokens", 40, "--stop", "☃", "--stop", stop)
     assert done.stdout == f"The{whole[: whole.find(stop)]}\n"
 
 
 def test_run_shows_how_likely_each_token_was(here, novel):
-    done = here("run", novel, "The", "--greedy", "--tokens", 5, "--log-probabilities")
+    done = here("run", novel, "The", "--greedy", "--max-new-tokens", 5, "--log-probabilities")
     lines = done.stdout.split("\n")
     likely = [line for line in lines if line.startswith("  ")]
     assert len(likely) == 5
@@ -168,35 +168,36 @@ def test_run_shows_how_likely_each_token_was(here, novel):
 
 def test_run_reads_lines_or_all_of_standard_input(here, novel):
     writer = regard.load(novel)
-    one = here("run", novel, "-", "--greedy", "--tokens", 6, stdin="The old\ncaptain\n")
+    one = here("run", novel, "-", "--greedy", "--max-new-tokens", 6, stdin="The old\ncaptain\n")
     assert (
-        one.stdout == f"The old\ncaptain{writer.run('The old' + chr(10) + 'captain', regard.Greedy(), tokens=6).text}\n"
+        one.stdout
+        == f"The old\ncaptain{writer.run('The old' + chr(10) + 'captain', regard.Greedy(), max_new_tokens=6).text}\n"
     )
-    two = here("run", novel, "--greedy", "--tokens", 6, "--json", stdin="The old\ncaptain\n")
+    two = here("run", novel, "--greedy", "--max-new-tokens", 6, "--json", stdin="The old\ncaptain\n")
     assert [json.loads(line)["prompt"] for line in two.stdout.splitlines()] == ["The old", "captain"]
-    nothing = here("run", novel, "-", "--greedy", "--tokens", 6, stdin="")
-    assert nothing.stdout == f"{writer.run('', regard.Greedy(), tokens=6).text}\n"
+    nothing = here("run", novel, "-", "--greedy", "--max-new-tokens", 6, stdin="")
+    assert nothing.stdout == f"{writer.run('', regard.Greedy(), max_new_tokens=6).text}\n"
 
 
 def test_run_takes_prompts_as_they_are(here, novel):
     """White space and nothing at all are prompts; of a line only its end goes."""
     for prompt in ("\n", "", " The "):
-        done = here("run", novel, prompt, "--greedy", "--tokens", 6, "--json")
+        done = here("run", novel, prompt, "--greedy", "--max-new-tokens", 6, "--json")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["prompt"] == prompt
-    lines = here("run", novel, "--greedy", "--tokens", 6, "--json", stdin="  The \n\n\tcaptain\r\n")
+    lines = here("run", novel, "--greedy", "--max-new-tokens", 6, "--json", stdin="  The \n\n\tcaptain\r\n")
     assert [json.loads(line)["prompt"] for line in lines.stdout.splitlines()] == ["  The ", "", "\tcaptain"]
     assert "standard input is empty" in here("run", novel, stdin="").stderr
 
 
 def test_run_says_when_the_beginning_went_out_of_sight(here, novel):
-    done = here("run", novel, "The", "--greedy", "--repetition-penalty", 1.3, "--tokens", 60)
+    done = here("run", novel, "The", "--greedy", "--repetition-penalty", 1.3, "--max-new-tokens", 60)
     assert "outgrew the context of 32 tokens" in last_line(done)
 
 
 def test_run_lets_go_of_the_beginning_of_a_long_prompt(here, novel, story):
     prompt = story.read_text()[:500]
-    done = here("run", novel, prompt, "--truncate", "left", "--tokens", 1)
+    done = here("run", novel, prompt, "--truncate", "left", "--max-new-tokens", 1)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(prompt)
 
@@ -235,12 +236,12 @@ def test_evaluate_on_a_file_is_a_plain_sum_over_its_windows(here, novel, story, 
     assert scores["tokens"] == len(ids) - 1
     foretold = len(text.encode()) - len(writer.tokenizer.decode(ids[:1]).encode())
     assert scores["bytes"] == foretold
-    assert scores["window"] == 32
+    assert scores["context"] == 32
     assert scores["loss"] == pytest.approx(total / (len(ids) - 1), rel=1e-4)
     assert scores["perplexity"] == pytest.approx(math.exp(total / (len(ids) - 1)), rel=1e-3)
     assert scores["bits_per_byte"] == pytest.approx(total / math.log(2) / foretold, rel=1e-4)
     for most in (1, 31, 32, 33, 256, 257, 700):
-        some = json.loads(here("evaluate", novel, file, "--most", most, "--json").stdout)
+        some = json.loads(here("evaluate", novel, file, "--limit", most, "--json").stdout)
         assert some["tokens"] == most
         assert some["loss"] == pytest.approx(plain_loss(writer, ids[: most + 1]) / most, rel=1e-4)
         assert some["bits_per_byte"] == pytest.approx(some["loss"] * most / math.log(2) / some["bytes"])
@@ -283,7 +284,7 @@ def test_one_token_foretells_nothing(novel):
 
 
 def test_several_runs_are_averaged(here, novel, story, tmp_path):
-    scores = json.loads(here("evaluate", novel, novel, story, "--most", 100, "--json").stdout)
+    scores = json.loads(here("evaluate", novel, novel, story, "--limit", 100, "--json").stdout)
     assert scores["runs"] == 2
     assert scores["deviation"]["loss"] == 0
 
@@ -298,7 +299,7 @@ def test_a_second_gguf_is_a_model_and_no_text(here, novel, story, tmp_path):
 
 def test_evaluate_in_int8(here, novel, story):
     exact, rounded = (
-        json.loads(here("evaluate", novel, story, "--most", 200, "--json", *words).stdout)
+        json.loads(here("evaluate", novel, story, "--limit", 200, "--json", *words).stdout)
         for words in ([], ["--precision", "int8"])
     )
     assert rounded["loss"] != exact["loss"]
@@ -327,7 +328,7 @@ def test_check_cost_info_and_recipes(here, novel):
         assert done.returncode == 0, done.stderr
         assert all(row["formula"] in (None, row["measured"]) for row in json.loads(done.stdout))
     facts = json.loads(here("info", novel, "--json").stdout)
-    assert (facts["kind"], facts["task"], facts["verified"]) == ("gpt", "language", True)
+    assert (facts["kind"], facts["task"], facts["verified"]) == ("gpt", "language-modeling", True)
     assert facts["model"]["context"] == 32
     assert {"gpt", "shakespeare-char"} <= json.loads(here("recipes", "--json").stdout).keys()
     assert "regard train gpt" in here("recipes", "gpt").stdout
@@ -347,30 +348,33 @@ def test_check_cost_info_and_recipes(here, novel):
         (["train", "gpt", "{story}", "data.tokenizer=nowhere.json"], "nowhere.json"),
         (["train", "gpt", "{story}", "training.schedule=wds"], "training.schedule"),
         (["train", "shakespeare-char"], "shakespeare-char needs data"),
-        (["run", "{novel}", "{long}"], "tokens, this model sees 32 at once"),
-        (["run", "{novel}", "{long}", "short", "--json"], "tokens, this model sees 32 at once"),
+        (["run", "{novel}", "{long}"], "tokens, this model's context is 32"),
+        (["run", "{novel}", "{long}", "short", "--json"], "tokens, this model's context is 32"),
         (["run", "{novel}", "{long}", "--truncate", "right"], "--truncate right: wanted left"),
         (["run", "{novel}", "The", "--alignment"], "--alignment is not for"),
         (["run", "{novel}", "The", "-o", "x.png"], "--output is not for"),
         (["run", "{novel}", "The", "--chat"], "has no chat template"),
-        (["run", "{novel}", "The", "--sample", "--beam", "3"], "two ways to choose"),
-        (["run", "{novel}", "The", "--samples", "3", "--greedy"], "two ways to choose"),
-        (["run", "{novel}", "The", "--n-best", "3", "--sample"], "--samples 3"),
-        (["run", "{novel}", "The", "--samples", "3", "--best-by", "luck"], "--best-by luck: wanted likelihood, mean"),
+        (["run", "{novel}", "The", "--sample", "--num-beams", "3"], "two strategies"),
+        (["run", "{novel}", "The", "--num-samples", "3", "--greedy"], "two strategies"),
+        (["run", "{novel}", "The", "--n-best", "3", "--sample"], "--num-samples 3"),
+        (
+            ["run", "{novel}", "The", "--num-samples", "3", "--best-by", "luck"],
+            "--best-by luck: wanted likelihood, mean",
+        ),
         (["run", "{novel}", "The", "--best-by", "mean"], "--best-by mean"),
-        (["run", "{novel}", "The", "--beam", "3", "--stop", "."], "a beam settles"),
-        (["run", "{novel}", "The", "--beam", "3", "--repetition-penalty", "2"], "not for a beam"),
+        (["run", "{novel}", "The", "--num-beams", "3", "--stop", "."], "beam search cannot stream or stop at a string"),
+        (["run", "{novel}", "The", "--num-beams", "3", "--repetition-penalty", "2"], "not for beam search"),
         (["run", "{novel}", "The", "--stop", ""], "a stop string is empty"),
-        (["run", "{novel}", "The", "--tokens", "0"], "--tokens"),
+        (["run", "{novel}", "The", "--max-new-tokens", "0"], "--max-new-tokens"),
         (["run", "{novel}", "The", "--min-p", "2"], "min_p is 2.0"),
         (["run", "{novel}", "The", "--repetition-penalty", "0"], "repetition_penalty is 0.0"),
         (["run", "{novel}", "The", "--precision", "int7"], "precision is 'int7'"),
-        (["run", "{trained}", "the boy", "--tokens", "5"], "--tokens is not for"),
-        (["run", "{trained}", "the boy", "--samples", "2"], "--samples is not for"),
+        (["run", "{trained}", "the boy", "--max-new-tokens", "5"], "--max-new-tokens is not for"),
+        (["run", "{trained}", "the boy", "--num-samples", "2"], "--num-samples is not for"),
         (["run", "{trained}", "the boy", "--chat"], "--chat is not for"),
         (["evaluate", "{novel}", "empty.txt"], "empty.txt: no text at all"),
         (["evaluate", "{novel}", "binary.txt"], "binary.txt"),
-        (["evaluate", "{novel}", "--beam", "3"], "no --beam"),
+        (["evaluate", "{novel}", "--num-beams", "3"], "--num-beams or --seeds is not for"),
         (["evaluate", "{novel}", "{trained}", "{story}"], "story.txt"),
         (["cost", "{novel}", "--source", "100"], "101 tokens, but this model learned positions for 32"),
     ],

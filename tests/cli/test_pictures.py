@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from regard.cli.measure import is_data
+from regard.cli.evaluate import is_data
 from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scenes
 from tests.images.making import gradient, huge, saved
@@ -78,23 +78,23 @@ def one_line(done, *parts):
 def test_one_picture_that_is_none_is_one_line(here, captioner, album, tmp_path, name):
     one_line(here("run", captioner, album / name, "-o", tmp_path / "look.png"), str(album / name), BAD[name][1])
     assert not (tmp_path / "look.png").exists()
-    one_line(here("run", captioner, album / "gone.png"), "there is no picture", "gone.png")
+    one_line(here("run", captioner, album / "gone.png"), "there is no image", "gone.png")
 
 
 def test_of_a_folder_the_bad_ones_are_named_and_counted(here, captioner, album):
     done = here("run", captioner, album, "--json")
     assert done.returncode == 0, done.stderr
-    assert [json.loads(line)["picture"] for line in done.stdout.splitlines()] == [
+    assert [json.loads(line)["image"] for line in done.stdout.splitlines()] == [
         str(album / f"good-{number}.png") for number in range(9)
     ]
     *named, counted = done.stderr.splitlines()
-    assert counted == "3 of 12 pictures left out"
+    assert counted == "3 of 12 images left out"
     for line, (name, (_, said)) in zip(named, BAD.items(), strict=True):
         assert line.startswith(f"left out: {album / name}: {said}")
 
 
 def test_where_no_picture_can_be_read_nothing_is_run(here, captioner, album):
-    one_line(here("run", captioner, *(album / name for name in BAD)), "none of 3 pictures can be read")
+    one_line(here("run", captioner, *(album / name for name in BAD)), "none of 3 images can be read")
 
 
 def test_training_names_and_counts_what_it_leaves_out(here, album, tmp_path):
@@ -138,4 +138,4 @@ def test_a_folder_of_pictures_is_data_and_a_model_is_none(tmp_path):
 
 
 def test_a_picture_is_no_text_to_translate(here, trained, album):
-    one_line(here("run", trained, album / "good-1.png"), "good-1.png is a picture", "a model that sees")
+    one_line(here("run", trained, album / "good-1.png"), "good-1.png is an image", "a model for images")

@@ -55,59 +55,59 @@ def table(tmp_path):
 
 
 def test_hidden_words_are_filled_in(here, reader):
-    done = here("run", reader, "the cat was too [MASK] .", "--guesses", 3)
+    done = here("run", reader, "the cat was too [MASK] .", "--num-predictions", 3)
     assert (done.returncode, done.stderr) == (0, "")
     first, *guesses = done.stdout.splitlines()
-    wanted = regard.load(reader).run("the cat was too [MASK] .", count=3)
+    wanted = regard.load(reader).run("the cat was too [MASK] .", num_predictions=3)
     assert first == wanted.text
-    assert [line.split()[1] for line in guesses] == [guess.piece for guess in wanted.places[0]]
+    assert [line.split()[1] for line in guesses] == [guess.token for guess in wanted.masks[0]]
 
 
 def test_hidden_words_as_json_a_line_a_text(here, reader):
     done = here("run", reader, "--json", stdin="a [MASK] .\n\nthe [MASK] was [MASK] .\n")
     assert (done.returncode, done.stderr) == (0, "1 blank texts left out\n")
     one, two = map(strict_json, done.stdout.splitlines())
-    assert (len(one["places"]), len(two["places"])) == (1, 2)
-    assert [len(place) for place in two["places"]] == [5, 5]
+    assert (len(one["masks"]), len(two["masks"])) == (1, 2)
+    assert [len(place) for place in two["masks"]] == [5, 5]
     assert two["text"] == "the [MASK] was [MASK] ."
-    everything = strict_json(here("run", reader, "a [MASK]", "--json", "--guesses", 100_000).stdout)
-    assert sum(guess["probability"] for guess in everything["places"][0]) == pytest.approx(1.0, abs=1e-4)
+    everything = strict_json(here("run", reader, "a [MASK]", "--json", "--num-predictions", 100_000).stdout)
+    assert sum(guess["probability"] for guess in everything["masks"][0]) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_whether_a_text_follows(here, reader):
     found = strict_json(here("run", reader, "a cat .", "--second", "it slept .", "--json").stdout)
     assert found["follows"] == pytest.approx(regard.load(reader).follows("a cat .", "it slept ."))
     assert (
-        "likely that it follows: a cat . | it slept ."
+        "probability that it follows: a cat . | it slept ."
         in here("run", reader, "a cat .", "--second", "it slept .").stdout
     )
 
 
 def test_a_word_hidden_in_a_pair_is_guessed_beside_the_other_text(here, reader):
     first, second = "the cat was too [MASK] .", "the [MASK] slept ."
-    found = strict_json(here("run", reader, first, "--second", second, "--json", "--guesses", 3).stdout)
+    found = strict_json(here("run", reader, first, "--second", second, "--json", "--num-predictions", 3).stdout)
     filler = regard.load(reader)
     wanted = filler.fill([first], 3, second=second)[0]
     assert (found["filled"], found["filled_second"]) == (wanted.text, wanted.second)
-    assert [[one["piece"] for one in place] for place in found["places"]] == [
-        [one.piece for one in place] for place in wanted.places
+    assert [[one["token"] for one in place] for place in found["masks"]] == [
+        [one.token for one in place] for place in wanted.masks
     ]
-    assert len(wanted.places) == 2
+    assert len(wanted.masks) == 2
     assert "[MASK]" not in wanted.text + wanted.second
     assert found["follows"] == pytest.approx(filler.follows(first, second))
     assert found["follows"] != pytest.approx(filler.follows(first.replace("[MASK]", "hidden"), second), abs=1e-9)
     done = here("run", reader, first, "--second", second)
     assert done.stdout.splitlines()[0].count(" | ") == 1
-    assert "likely that it follows" in done.stdout.splitlines()[-1]
-    assert refused(here("run", reader, "a", "--second", "b", "--guesses", 3), "these texts hide none")
+    assert "probability that it follows" in done.stdout.splitlines()[-1]
+    assert refused(here("run", reader, "a", "--second", "b", "--num-predictions", 3), "these texts have none")
     long = here("run", reader, "the [MASK] slept", "--second", "it slept . " * 30)
-    assert long.stderr == "1 of 1 texts were longer than 48 pieces: their ends were not read\n"
+    assert long.stderr == "1 of 1 texts were truncated to 48 tokens\n"
 
 
 def test_an_encoder_without_a_head_says_so_at_a_mask(here):
     done = here("run", MINILM, "the cat [MASK] on the mat")
     assert done.returncode == 0
-    assert "has no head that fills in words: [MASK] is read as it is written" in done.stderr
+    assert "has no head to fill in [MASK]: the texts are embedded as they are" in done.stderr
     assert here("run", MINILM, "the cat [MASK] on the mat", "--embed").stderr == ""
 
 
@@ -117,10 +117,10 @@ def test_the_example_shown_is_not_of_another_world():
 
 
 def test_what_cannot_be_filled_in(here, reader):
-    assert refused(here("run", reader, "no mask"), "text 1 hides no word", "[MASK]")
-    assert refused(here("run", reader, "the cat " * 40 + "[MASK]"), "more than 48 pieces")
-    assert refused(here("run", reader, stdin="\n \n"), "no text has words")
-    assert refused(here("run", reader, "a [MASK]", "--guesses", 0), "--guesses")
+    assert refused(here("run", reader, "no mask"), "text 1 has no [MASK]", "[MASK]")
+    assert refused(here("run", reader, "the cat " * 40 + "[MASK]"), "more than 48 tokens")
+    assert refused(here("run", reader, stdin="\n \n"), "every text is blank")
+    assert refused(here("run", reader, "a [MASK]", "--num-predictions", 0), "--num-predictions")
 
 
 # ------------------------------------------------ run: classes and tags
@@ -162,7 +162,7 @@ def test_a_tab_is_a_space_to_a_model_of_single_texts(here, sentiment):
 def test_long_texts_are_told(here, sentiment):
     done = here("run", sentiment, "the film was good " * 40, "short")
     assert done.returncode == 0
-    assert last_line(done) == "1 of 2 texts were longer than 48 pieces: their ends were not read"
+    assert last_line(done) == "1 of 2 texts were truncated to 48 tokens"
 
 
 def test_names_are_tagged(here, names):
@@ -177,12 +177,12 @@ def test_names_are_tagged(here, names):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (["--guesses", 3], "--guesses 3 is for a model that fills in words"),
-        (["--beam", 4], "--beam is not for"),
+        (["--num-predictions", 3], "--num-predictions is not for"),
+        (["--num-beams", 4], "--num-beams is not for"),
         (["--greedy"], "--greedy is not for"),
-        (["--temperature", 0.5], "--sample is not for"),
+        (["--temperature", 0.5], "--temperature is not for"),
         (["--repetition-penalty", 1.5], "--repetition-penalty is not for"),
-        (["--tokens", 5], "--tokens is not for"),
+        (["--max-new-tokens", 5], "--max-new-tokens is not for"),
         (["--alignment"], "--alignment is not for"),
         (["-o", "x.svg"], "draws a map of texts; add --embed"),
     ],
@@ -192,7 +192,7 @@ def test_what_is_not_for_a_classifier_is_refused(here, sentiment, options, named
 
 
 def test_more_that_is_not_for_a_reader(here, sentiment, names):
-    assert refused(here("run", names, "Ada", "--second", "Bob"), "a tagger reads one text at a time")
+    assert refused(here("run", names, "Ada", "--second", "Bob"), "--second is not for")
     assert refused(here("run", sentiment, "a", "--embed", "--second", "b"), "give both texts to be embedded as INPUT")
     assert refused(here("run", sentiment, "a", "b", "--embed", "-o", "x.html"), "a map of 2 texts shows nothing")
 
@@ -326,14 +326,14 @@ def test_a_real_encoder_becomes_a_classifier(here, table, tmp_path):
 
 
 def test_evaluate_on_data_of_the_users(here, sentiment, reviews, names, people, reader, story, table):
-    found = strict_json(here("evaluate", sentiment, reviews, "--most", 50, "--json").stdout)
+    found = strict_json(here("evaluate", sentiment, reviews, "--limit", 50, "--json").stdout)
     assert (found["rows"], len(found["confusion"])) == (50, 3)
     assert strict_json(here("evaluate", names, people, "--json").stdout)["sentences"] == 120
     found = strict_json(here("evaluate", reader, story, "--json").stdout)
     assert 0 <= found["masked_accuracy"] <= 1
     assert refused(here("evaluate", sentiment, table("a,good", "b,ugly")), "table.csv:3 has the label 'ugly'")
     assert refused(here("evaluate", sentiment, table("a,b", header="text,mood")), "no column for the label")
-    assert refused(here("evaluate", sentiment, reviews, "--beam", 4), "does not translate")
+    assert refused(here("evaluate", sentiment, reviews, "--num-beams", 4), "is not for")
     assert refused(here("evaluate", names, table("a,b")), "table.csv")
     assert refused(here("evaluate", MINILM), "has no scores")
 

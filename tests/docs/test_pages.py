@@ -191,7 +191,7 @@ a
 ```
 
 ```sh
-regard run runs/x "a text" --samples 10 | head -3   # ten
+regard run runs/x "a text" --num-samples 10 | head -3   # ten
 regard train gpt novel.txt -o runs/x training.steps=5
 ls
 ```
@@ -226,7 +226,7 @@ def test_wrong_code_or_output_is_reported_with_its_line(right, wrong, message):
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
-        ("--samples", "--smaples", "page.md:22: `regard run"),
+        ("--num-samples", "--smaples", "page.md:22: `regard run"),
         ("regard run", "regard rnu", "no command is called rnu"),
         ("train gpt", "train gtp", "page.md:23: "),
         ("training.steps=5", "training.stpes=5", "did you mean training.steps"),

@@ -26,9 +26,9 @@ ARCHITECTURES = {
     "bert-token-classification": "BertForTokenClassification",
 }
 TASKS = {
-    "bert": "encoding",
-    "bert-pretraining": "masked",
-    "bert-masked-lm": "masked",
+    "bert": "embedding",
+    "bert-pretraining": "masked-lm",
+    "bert-masked-lm": "masked-lm",
     "bert-sequence-classification": "classification",
     "bert-token-classification": "tagging",
 }

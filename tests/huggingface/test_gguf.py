@@ -152,7 +152,7 @@ def test_a_llama_gives_the_logits_of_its_dequantized_weights(bpe, ids, tmp_path,
     assert (found.model(ids) - wanted).abs().max() <= 1e-4
     assert torch.equal(before, wanted) == (kind == "F32")
     assert {weight.dtype for weight in found.model.parameters()} == {torch.float32}
-    assert (found.kind, found.task, found.notes) == ("llama", "language", [])
+    assert (found.kind, found.task, found.notes) == ("llama", "language-modeling", [])
     assert found.model.config.epsilon == 1e-6
 
 

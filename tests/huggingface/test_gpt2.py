@@ -47,7 +47,7 @@ def test_the_logits_are_those_of_transformers(folder, ids):
     wanted = theirs(folder)(ids).logits
     assert wanted.std() > 0.5
     assert (found.model(ids) - wanted).abs().max() <= 1e-4
-    assert (found.kind, found.task, found.tokenizer.eos_ids, found.notes) == ("gpt", "language", (0, 2), [])
+    assert (found.kind, found.task, found.tokenizer.eos_ids, found.notes) == ("gpt", "language-modeling", (0, 2), [])
 
 
 @torch.no_grad()

@@ -204,7 +204,7 @@ def test_text_in_text_out_as_transformers(folder, ours, theirs):
 
 
 def test_the_commands_take_a_foreign_folder_as_it_is(folder, here, tmp_path):
-    done = here("run", folder, "the boy eats bread", "--alignment", "--beam", 1)
+    done = here("run", folder, "the boy eats bread", "--alignment", "--num-beams", 1)
     assert done.returncode == 0, done.stderr
     done = here("info", folder, "--json")
     facts = json.loads(done.stdout)
@@ -221,10 +221,10 @@ def test_a_beam_is_scored_as_it_is_run(pieces, here, tmp_path):
     texts, written = [pair.source for pair in sentences(40)], {}
     for penalty in (0.0, 3.0):
         edit_json(folder / "generation_config.json", length_penalty=penalty)
-        written[penalty] = here("run", folder, "--beam", 3, stdin="\n".join(texts)).stdout.splitlines()
+        written[penalty] = here("run", folder, "--num-beams", 3, stdin="\n".join(texts)).stdout.splitlines()
         pairs = zip(texts, written[penalty], strict=True)
         (tmp_path / "test.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
-        done = here("evaluate", folder, tmp_path / "test.tsv", "--beam", 3, "--json")
+        done = here("evaluate", folder, tmp_path / "test.tsv", "--num-beams", 3, "--json")
         assert json.loads(done.stdout)["exact_match"] == 1
     assert written[0.0] != written[3.0]
 

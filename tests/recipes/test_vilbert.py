@@ -15,9 +15,9 @@ from regard.models import build
 from regard.recipes import find
 from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.vocabulary import ANSWERS
+from regard.tasks.evaluation import evaluate_folders
 from regard.tasks.recipe import Recipe, RunConfig, TrainingInputs, train_recipe
-from regard.tasks.translation.evaluate import score_folders
-from regard.tasks.vision_language.evaluate_scenes import score_asking, score_looking, score_retrieval
+from regard.tasks.vision_language.evaluate_scenes import score_attention, score_questions, score_retrieval
 from regard.tasks.vision_language.pipeline import ImageTextMatcher, Pointer, VisualQuestionAnswering
 from regard.tasks.vision_language.scene_questions import asked_of, scenes_of, spoken
 from regard.tasks.vision_language.scene_regions import KINDS, scene_regions
@@ -82,7 +82,7 @@ def test_what_was_trained_ranks_pictures_and_texts(pretrained):
     texts = [spoken(caption(scene)) for scene in scenes]
     scores = matcher.scores(texts, pictures)
     for number, text in enumerate(texts):
-        ranked = matcher.rank_pictures(text, pictures)
+        ranked = matcher.rank_images(text, pictures)
         assert [one.number for one in ranked] == np.argsort(-scores[number], kind="stable").tolist()
         assert [one.score for one in ranked] == pytest.approx(sorted(scores[number], reverse=True), abs=1e-5)
     ranked = matcher.rank_texts(pictures[2], texts)
@@ -97,27 +97,27 @@ def test_a_picture_is_a_file_its_bytes_its_pixels_or_its_regions(pretrained, tmp
     Image.fromarray(scene.pixels()).save(tmp_path / "scene.png")
     boxes = [thing.box for thing in scene.things]
     ways = [tmp_path / "scene.png", str(tmp_path / "scene.png"), (tmp_path / "scene.png").read_bytes(), scene.pixels()]
-    wanted = matcher.see(scene_regions(scene, matcher.model.config.seeing))
+    wanted = matcher.regions_of(scene_regions(scene, matcher.model.config.seeing))
     for way in ways:
-        found = matcher.see(way, boxes)
+        found = matcher.regions_of(way, boxes)
         assert np.array_equal(found.features, wanted.features)
         assert np.array_equal(found.boxes, wanted.boxes)
 
 
 def test_what_cannot_be_seen_is_one_line(pretrained):
     matcher, pixels = regard.load(pretrained), np.zeros((20, 30, 3), np.uint8)
-    with pytest.raises(InputError, match=r"looks at boxes: give boxes="):
-        matcher.see(pixels)
+    with pytest.raises(InputError, match=r"needs bounding boxes: boxes="):
+        matcher.regions_of(pixels)
     for box in [(0, 0, 31, 5), (5, 5, 5, 9), (0, 0, 3), (-1, 0, 3, 3)]:
-        with pytest.raises(InputError, match=r"^box 1 is .* inside the picture of 30 × 20 pixels$"):
-            matcher.see(pixels, [(0, 0, 2, 2), box])
-    with pytest.raises(InputError, match=r"^the picture is float64 \(3, 3\), wanted uint8"):
-        matcher.see(np.zeros((3, 3)), [(0, 0, 1, 1)])
+        with pytest.raises(InputError, match=r"^box 1 is .* inside the image of 30 × 20 pixels$"):
+            matcher.regions_of(pixels, [(0, 0, 2, 2), box])
+    with pytest.raises(InputError, match=r"^the image is float64 \(3, 3\), wanted uint8"):
+        matcher.regions_of(np.zeros((3, 3)), [(0, 0, 1, 1)])
     other = scene_regions(scenes_of("validation", 1)[0], matcher.model.config.seeing)
     with pytest.raises(InputError, match=r"^the regions are \(\d, 47\), wanted \(R, 48\)"):
-        matcher.see(other._replace(features=other.features[:, :47]))
+        matcher.regions_of(other._replace(features=other.features[:, :47]))
     with pytest.raises(InputError, match=r"^the boxes are "):
-        matcher.see(other._replace(boxes=other.boxes[:1]))
+        matcher.regions_of(other._replace(boxes=other.boxes[:1]))
     with pytest.raises(InputError, match="got one text, wanted a list"):
         matcher.scores("a star", [other])
 
@@ -125,23 +125,23 @@ def test_what_cannot_be_seen_is_one_line(pretrained):
 def test_scores_are_those_of_held_out_scenes(pretrained):
     matcher = regard.load(pretrained)
     found = score_retrieval(matcher, 12)
-    assert found["pictures"] == 12
-    for side in ("picture_for_text", "text_for_picture"):
+    assert found["images"] == 12
+    for side in ("text_to_image", "image_to_text"):
         assert 0 <= found[f"{side}_r@1"] <= found[f"{side}_r@5"] <= found[f"{side}_r@10"] <= 1
-    looks = score_looking(matcher, 8)
+    looks = score_attention(matcher, 8)
     assert [(one.co_attention, one.head) for one in looks] == [(0, 0), (0, 1)]
     assert all(0 < one.mass < 1 and 0.15 < one.chance < 0.4 for one in looks)
 
 
 def test_regard_evaluate_scores_them_on_what_they_held_out(pretrained, asked):
-    found = score_folders([pretrained], [], [None], most=7)
-    assert found["pictures"] == 7
+    found = evaluate_folders([pretrained], [], [None], limit=7)
+    assert found["images"] == 7
     assert [(one["layer"], one["head"]) for one in found["by_head"]] == [(1, 1), (1, 2)]
-    mean = np.mean([one["on_thing"] for one in found["by_head"]])
-    assert found["attention_on_thing"] == pytest.approx(mean)
-    assert found["attention_times_chance"] == pytest.approx(mean / found["attention_by_chance"])
+    mean = np.mean([one["on_object"] for one in found["by_head"]])
+    assert found["attention_on_object"] == pytest.approx(mean)
+    assert found["attention_times_chance"] == pytest.approx(mean / found["attention_chance"])
     ask, folder = asked
-    assert score_folders([folder], [], [None]) == score_asking(regard.load(folder), ask, count=6, each=3)
+    assert evaluate_folders([folder], [], [None]) == score_questions(regard.load(folder), ask, count=6, each=3)
 
 
 def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
@@ -156,7 +156,7 @@ def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
     words = [thing for scene in scenes for thing in caption(scene).regions if thing is not None]
     first, second = (np.mean([thing == number for thing in words]) for number in range(2))
     assert abs(first - second) > 1e-3
-    found = score_looking(matcher, 8)[0]
+    found = score_attention(matcher, 8)[0]
     assert (found.mass, found.whole) == pytest.approx((first, 0), abs=1e-6)  # every word is one piece
 
 
@@ -177,10 +177,10 @@ def test_cells_need_no_boxes(tmp_path):
     assert notes
     matcher = regard.load(tmp_path)
     assert matcher.model.config.seeing.classes == 0  # a hidden cell is guessed by its pixels
-    assert len(matcher.see(np.zeros((20, 30, 3), np.uint8)).features) == 10
-    with pytest.raises(InputError, match="sees 3 × 3 cells of a picture; leave the boxes out"):
-        matcher.see(np.zeros((20, 30, 3), np.uint8), [(0, 0, 1, 1)])
-    assert all(0 < one.mass < 1 for one in score_looking(matcher, 4))
+    assert len(matcher.regions_of(np.zeros((20, 30, 3), np.uint8)).features) == 10
+    with pytest.raises(InputError, match="takes 3 × 3 cells of an image; leave the boxes out"):
+        matcher.regions_of(np.zeros((20, 30, 3), np.uint8), [(0, 0, 1, 1)])
+    assert all(0 < one.mass < 1 for one in score_attention(matcher, 4))
 
 
 # ------------------------------------------------ questions
@@ -207,16 +207,16 @@ def test_what_was_asked_is_answered(asked):
 def test_scores_count_right_answers_by_kind(asked):
     ask, folder = asked
     runner = regard.load(folder)
-    found = score_asking(runner, ask, count=4, each=3)
+    found = score_questions(runner, ask, count=4, each=3)
     right, scenes = [], scenes_of("validation", 4)
     for scene in scenes:
         for one in asked_of(scene, ask, 3):
             said = runner.run(one.text, scene.pixels(), [thing.box for thing in scene.things])
             right.append((said.region if ask == "phrases" else runner.labels.index(said.answer)) == one.target)
-    assert found["asked"] == len(right)
+    assert found["questions"] == len(right)
     assert found["accuracy"] == pytest.approx(np.mean(right))
     with pytest.raises(InputError, match="was not trained on"):
-        score_asking(runner, "phrases" if ask != "phrases" else "questions", count=2)
+        score_questions(runner, "phrases" if ask != "phrases" else "questions", count=2)
 
 
 def test_a_model_begins_with_the_encoder_it_is_begun_from(pretrained, tmp_path):
@@ -248,10 +248,10 @@ def test_retrieval_is_learned_with_pretraining_and_without(pretrained, tmp_path)
         assert notes[0] == "captions of 30 scenes, 6 held out"
         assert notes[1].endswith("new: fits.weight, fits.bias" if start else "a ViLBERT pretrained on images")
         assert regard.load(tmp_path / name).kind == "vilbert-retrieval"
-    found = score_folders([tmp_path / "with", tmp_path / "without"], [], [None], most=5)
-    one = [score_retrieval(regard.load(tmp_path / name), 5)["picture_for_text_r@1"] for name in ("with", "without")]
-    assert found["picture_for_text_r@1"] == pytest.approx(np.mean(one))
-    assert found["deviation"]["picture_for_text_r@1"] == pytest.approx(np.std(one, ddof=1))
+    found = evaluate_folders([tmp_path / "with", tmp_path / "without"], [], [None], limit=5)
+    one = [score_retrieval(regard.load(tmp_path / name), 5)["text_to_image_r@1"] for name in ("with", "without")]
+    assert found["text_to_image_r@1"] == pytest.approx(np.mean(one))
+    assert found["deviation"]["text_to_image_r@1"] == pytest.approx(np.std(one, ddof=1))
 
 
 def test_what_cannot_be_begun_is_one_line(pretrained, tmp_path):
@@ -283,15 +283,15 @@ def test_pictures_with_captions_are_seen_as_cells(photos, tmp_path):
     notes = trained("vilbert", TrainingInputs(photos), settings, tmp_path / "run")
     assert "pictures to train on" in notes[0]
     matcher = regard.load(tmp_path / "run")
-    pictures = [matcher.see(photos[0] / f"{number}.png") for number in range(3)]
+    pictures = [matcher.regions_of(photos[0] / f"{number}.png") for number in range(3)]
     assert [len(one.features) for one in pictures] == [5, 5, 5]
-    assert len(matcher.rank_pictures("all red 0", pictures)) == 3
+    assert len(matcher.rank_images("all red 0", pictures)) == 3
     texts = [f"all {color} {number}" for number, color in enumerate(("red", "green", "blue"))]
     scores = matcher.scores(texts, pictures)
-    found = score_folders([tmp_path / "run"], photos, [None], most=3)
-    assert found["pictures"] == 3
-    assert found["text_for_picture_r@1"] == pytest.approx(np.mean(scores.argmax(0) == np.arange(3)))
-    assert score_folders([tmp_path / "run"], [], [None])["pictures"] == 4  # those held out
+    found = evaluate_folders([tmp_path / "run"], photos, [None], limit=3)
+    assert found["images"] == 3
+    assert found["image_to_text_r@1"] == pytest.approx(np.mean(scores.argmax(0) == np.arange(3)))
+    assert evaluate_folders([tmp_path / "run"], [], [None])["images"] == 4  # those held out
 
 
 def test_regions_of_a_file_are_seen_as_they_are(photos, tmp_path):
@@ -307,8 +307,8 @@ def test_regions_of_a_file_are_seen_as_they_are(photos, tmp_path):
         7,
         1 + facts["classes"].max(),
     )
-    with pytest.raises(InputError, match="reads features of regions, not pixels"):
-        matcher.see(photos[0] / "0.png")
+    with pytest.raises(InputError, match="takes features of regions, not pixels"):
+        matcher.regions_of(photos[0] / "0.png")
     np.savez(tmp_path / "regions.npz", **facts, names=np.array([f"other {name}" for name in names]))
     with pytest.raises(DataError, match=r"regions.npz: has no regions of .*png; its names must be"):
         trained("vilbert", TrainingInputs(photos), settings, tmp_path / "other")
@@ -356,15 +356,17 @@ def test_questions_of_a_folder_are_learned(folder, tmp_path):
         picture = folder / "test" / "images" / f"{number}.png"
         assert runner.run("what color is it?", picture).answer == color
         assert runner.run("is it red?", picture).answer == ("yes" if color == "red" else "no")
-    wanted = {"asked": 12, "accuracy": 1.0, "accuracy_what": 1.0, "accuracy_yes_no": 1.0}
+    wanted = {"questions": 12, "accuracy": 1.0, "accuracy_what": 1.0, "accuracy_yes_no": 1.0}
     assert (
-        score_folders([tmp_path / "run"], [], [None]) == score_folders([tmp_path / "run"], [folder], [None]) == wanted
+        evaluate_folders([tmp_path / "run"], [], [None])
+        == evaluate_folders([tmp_path / "run"], [folder], [None])
+        == wanted
     )
     rows = [["what color is it?", "red", 1], ["is it red?", "yes", 0], ["is it red?", "green", 0]]  # wrong; right; bad
     (folder / "test" / "questions.json").write_text(json.dumps(rows))
-    with pytest.raises(DataError, match="data has changed since .*; name a folder as easy-vqa has it"):
-        score_folders([tmp_path / "run"], [], [None])
-    found = score_folders([tmp_path / "run"], [folder], [None])
+    with pytest.raises(DataError, match="data has changed since .*; name a folder in the format of easy-vqa"):
+        evaluate_folders([tmp_path / "run"], [], [None])
+    found = evaluate_folders([tmp_path / "run"], [folder], [None])
     assert (found["accuracy_what"], found["accuracy_yes_no"], found["accuracy"]) == (0.0, 1.0, 0.5)
     assert "unknown answer" in found["bad_lines"][0]
 

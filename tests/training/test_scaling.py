@@ -12,7 +12,7 @@ from regard.models import build
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
 from regard.tasks.language_modeling.dataset import TextBatch
-from regard.tasks.language_modeling.task import LanguageModeling
+from regard.tasks.language_modeling.task import LanguageModelTraining
 from regard.training.flops import training_flops
 from regard.training.scaling import scale
 from tests.contracts.examples import SEQ2SEQ, named
@@ -33,7 +33,7 @@ def batch(rows=4, length=12):
 def step(model):
     """The loss of a batch and all gradients."""
     torch.manual_seed(7)
-    loss = LanguageModeling(None).loss(model, batch())
+    loss = LanguageModelTraining(None).loss(model, batch())
     loss.backward()
     return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}
 
@@ -87,7 +87,7 @@ def test_activation_checkpointing_stores_less_and_runs_each_block_twice(config):
 
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.numel()) or tensor, lambda t: t):
-        loss = LanguageModeling(None).loss(model, batch())
+        loss = LanguageModelTraining(None).loss(model, batch())
     before = len(calls)
     loss.backward()
     assert (before, len(calls)) == (config.layers, 2 * config.layers)
@@ -95,7 +95,7 @@ def test_activation_checkpointing_stores_less_and_runs_each_block_twice(config):
     plain: list[int] = []
     whole = build(config).train()
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: plain.append(tensor.numel()) or tensor, lambda t: t):
-        LanguageModeling(None).loss(whole, batch())
+        LanguageModelTraining(None).loss(whole, batch())
     assert sum(kept) < sum(plain) / 2
 
 

@@ -15,7 +15,8 @@ from typer.exceptions import TyperException
 # Each registers its commands, and the help lists them in this order.
 from regard.cli import train  # isort: skip
 from regard.cli import run  # isort: skip
-from regard.cli import measure  # isort: skip
+from regard.cli import evaluate  # isort: skip
+from regard.cli import check  # isort: skip
 from regard.cli import compare  # isort: skip
 from regard.cli import embeddings  # isort: skip
 from regard.cli import scenes  # isort: skip
@@ -25,16 +26,17 @@ from regard.cli import recipes  # isort: skip
 from regard.cli.app import app
 from regard.errors import ConfigError, RegardError
 from regard.progress import note
-from regard.renamed import COMMANDS
+from regard.renamed import COMMANDS, OPTIONS
 
 __all__ = [
     "app",
+    "check",
     "compare",
     "embeddings",
+    "evaluate",
     "export",
     "info",
     "main",
-    "measure",
     "recipes",
     "run",
     "scenes",
@@ -53,7 +55,7 @@ def main() -> NoReturn:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()
     except TyperException as error:  # a wrong option or argument
-        message = error.format_message()  # empty if the help was shown instead
+        message = _renamed_option(error) or error.format_message()  # empty if the help was shown instead
         code = _fail(f"{message.rstrip(' .')}. See `regard --help`.", 2) if message.strip() else 0
     except RegardError as error:
         code = _fail(str(error), error.exit_code)
@@ -67,6 +69,14 @@ def main() -> NoReturn:
     except Exception as error:
         code = _fail(f"a bug in regard: {type(error).__name__}: {error}; --debug shows where", 1)
     sys.exit(code)
+
+
+def _renamed_option(error: TyperException) -> str:
+    """What to say of an option that has a new name."""
+    now = OPTIONS.get(getattr(error, "option_name", ""))
+    context = getattr(error, "ctx", None)
+    known = {name for parameter in context.command.params for name in parameter.opts} if context else set()
+    return f"{error.option_name} is now {now}" if now in known else ""  # type: ignore[attr-defined]
 
 
 def _check_renamed(commands: list[str]) -> None:

@@ -26,7 +26,6 @@ ModelFolder = Annotated[
         metavar="MODEL", help="A model folder of regard or Hugging Face, a name on the hub, or a .gguf file."
     ),
 ]
-Beams = Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.", show_default="the model's own, mostly 1")]
 Precision = Annotated[str, typer.Option(help="float32, or int8: several times faster on a CPU, slightly less exact.")]
 
 

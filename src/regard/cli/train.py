@@ -7,7 +7,7 @@ import typer
 
 from regard.cli.app import AsJson, app, split
 from regard.errors import ConfigError
-from regard.printing import note_if_slow, print_json, show_scores
+from regard.printing import note_if_slow, print_json, show_metrics
 from regard.progress import note
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def train(
         print_json(result)
         return
     if "scores" in result:
-        show_scores(result["scores"])
+        show_metrics(result["scores"])
     example = (found.own_example if paths else "") or found.example
     print(f'{target}: trained. Try: regard run {folders[0]} "{example}"')
 
@@ -139,6 +139,6 @@ def _train_seeds(
 
 def _scores(folders: list[Path]) -> dict[str, Any]:
     """The metrics of the trained models on their held-out data."""
-    from regard.tasks.translation.evaluate import score_folders
+    from regard.tasks.evaluation import evaluate_folders
 
-    return score_folders(folders, [], [None])
+    return evaluate_folders(folders, [], [None])

@@ -23,10 +23,10 @@ from regard.files import read_json
 from regard.generation import Greedy
 from regard.models import build
 from regard.recipes.translator_comparison import SPECS, recipe_of
+from regard.tasks.evaluation import evaluate_folders, mean_of
 from regard.tasks.loading import load
 from regard.tasks.recipe import TrainingInputs, train_recipe
 from regard.tasks.translation.data import TranslationDataConfig
-from regard.tasks.translation.evaluate import mean_of, score_folders
 from regard.training.log import METRICS
 from regard.training.loop import Report
 from regard.training.run_folder import Progress, RunFolder
@@ -141,7 +141,7 @@ def _parameters(model: nn.Module) -> int:
 
 def standing(name: str, runs: Sequence[Path], most: int | None) -> Standing:
     """What the trained runs of one rung reach on what they held out."""
-    scores = [score_folders([run], [], [Greedy(scored=False)], most=most) for run in runs]
+    scores = [evaluate_folders([run], [], [Greedy(scored=False)], limit=most) for run in runs]
     model = load(runs[0]).model
     progress = RunFolder(runs[0]).newest_progress() or Progress()
     training = read_json(runs[0] / SETTINGS)["settings"]["training"]

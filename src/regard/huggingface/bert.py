@@ -66,9 +66,9 @@ class Head(NamedTuple):
 
 
 HEADS = {
-    "bert": Head("BertModel", "encoding", {}),
-    "bert-pretraining": Head("BertForPreTraining", "masked", WORDS | NEXT),
-    "bert-masked-lm": Head("BertForMaskedLM", "masked", WORDS),
+    "bert": Head("BertModel", "embedding", {}),
+    "bert-pretraining": Head("BertForPreTraining", "masked-lm", WORDS | NEXT),
+    "bert-masked-lm": Head("BertForMaskedLM", "masked-lm", WORDS),
     "bert-sequence-classification": Head("BertForSequenceClassification", "classification", CLASSES),
     "bert-token-classification": Head("BertForTokenClassification", "tagging", CLASSES),
 }

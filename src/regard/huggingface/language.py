@@ -18,7 +18,7 @@ from regard.models.base import CausalLMIds
 from regard.tokenizers.text import TextTokenizer
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
-TASK = "language"
+TASK = "language-modeling"
 # Their names of an activation -> ours; written is the first that means the same.
 ACTIVATIONS = {
     "gelu_new": "gelu_tanh",

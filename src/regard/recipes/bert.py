@@ -26,7 +26,7 @@ from regard.tasks.masked_lm.data import (
     prepare,
     pretrained_config,
 )
-from regard.tasks.masked_lm.task import MaskedLanguageConfig
+from regard.tasks.masked_lm.task import MaskedLMConfig
 from regard.tasks.recipe import Recipe, TrainingInputs
 from regard.training.config import TrainingConfig
 
@@ -40,7 +40,7 @@ def settings(inputs: TrainingInputs) -> MaskedRun:
 def _on_stories() -> MaskedRun:
     return MaskedRun(
         model=BertForPreTrainingConfig(vocab_size=1024, context=128, width=128, heads=4, layers=4, dropout=0.0),
-        task=MaskedLanguageConfig(),
+        task=MaskedLMConfig(),
         data=MaskedDataConfig(),
         training=TrainingConfig(
             steps=2000,
@@ -58,7 +58,7 @@ def _on_stories() -> MaskedRun:
 def _on_text() -> MaskedRun:
     return MaskedRun(
         model=BertForPreTrainingConfig(vocab_size=8192, context=128, width=256, heads=4, layers=4),
-        task=MaskedLanguageConfig(),
+        task=MaskedLMConfig(),
         data=MaskedDataConfig(),
         training=TrainingConfig(
             steps=20_000,
@@ -78,7 +78,7 @@ def _from_pretrained(inputs: TrainingInputs) -> MaskedRun:
     config = pretrained_config(inputs)
     return MaskedRun(
         model=config,
-        task=MaskedLanguageConfig(next_sentence=isinstance(config, BertForPreTrainingConfig)),
+        task=MaskedLMConfig(next_sentence=isinstance(config, BertForPreTrainingConfig)),
         data=MaskedDataConfig(),
         training=TrainingConfig(
             steps=1000,

@@ -21,33 +21,33 @@ from regard.tasks.vision_language.data import (
     prepare_retrieval,
     prepare_statements,
 )
-from regard.tasks.vision_language.questions import PictureQuestionsConfig
+from regard.tasks.vision_language.questions import QuestionTrainingConfig
 from regard.training.config import TrainingConfig
 
 
 def questions(inputs: TrainingInputs) -> QuestionRun:
     model = config_with_head(ViLBERTForQuestionAnsweringConfig, inputs)
     if not inputs.paths:
-        return QuestionRun(model=model, task=PictureQuestionsConfig(), data=QuestionDataConfig(), training=_training())
+        return QuestionRun(model=model, task=QuestionTrainingConfig(), data=QuestionDataConfig(), training=_training())
     if inputs.pretrained is None:
         model = model.model_copy(update={"seeing": SeeingConfig(patch=16, cells=4, inner=256)})
     training = _training().model_copy(update={"steps": 1500, "gradient_accumulation": 2})
-    return QuestionRun(model=model, task=PictureQuestionsConfig(), data=QuestionDataConfig(), training=training)
+    return QuestionRun(model=model, task=QuestionTrainingConfig(), data=QuestionDataConfig(), training=training)
 
 
 def statements(inputs: TrainingInputs) -> StatementRun:
     model = config_with_head(ViLBERTForQuestionAnsweringConfig, inputs)
-    return StatementRun(model=model, task=PictureQuestionsConfig(), data=StatementDataConfig(), training=_training())
+    return StatementRun(model=model, task=QuestionTrainingConfig(), data=StatementDataConfig(), training=_training())
 
 
 def grounding(inputs: TrainingInputs) -> GroundingRun:
     model = config_with_head(ViLBERTForGroundingConfig, inputs)
-    return GroundingRun(model=model, task=PictureQuestionsConfig(), data=FineTuningDataConfig(), training=_training())
+    return GroundingRun(model=model, task=QuestionTrainingConfig(), data=FineTuningDataConfig(), training=_training())
 
 
 def retrieval(inputs: TrainingInputs) -> RetrievalRun:
     model = config_with_head(ViLBERTForRetrievalConfig, inputs)
-    return RetrievalRun(model=model, task=PictureQuestionsConfig(), data=FineTuningDataConfig(), training=_training())
+    return RetrievalRun(model=model, task=QuestionTrainingConfig(), data=FineTuningDataConfig(), training=_training())
 
 
 def _training() -> TrainingConfig:

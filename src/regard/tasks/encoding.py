@@ -1,39 +1,40 @@
-"""Many rows through an encoder at once, and one vector a row.
+"""Run many rows of ids through an encoder: batches by length, outputs in the order of the rows, one vector per row.
 
-Where the encoder reads texts behind each other, nothing is padded. Elsewhere a row costs as much as the longest of its
-batch, and a mask costs more than none: rows are sorted, and those of one length go together. On a CPU each core has a
-batch of its own: no core waits for another inside a layer.
+Where the encoder takes unpadded (varlen) batches, nothing is padded. Elsewhere a row costs as much as the longest of
+its batch, and a padding mask costs more than none: rows are sorted, and rows of one length share a batch. On a CPU each
+core works on a batch of its own, so that no core waits for another inside a layer.
 """
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.huggingface.folder import Pooling
 from regard.layers.varlen import unpadded_is_faster
+from regard.tokenizers.wordpiece import Encoding
 
-TOKENS = 512  # of a batch: more leave the processor's cache
-FEW = 128  # a batch below this takes shorter rows in, and pads them
+MAX_BATCH_TOKENS = 512  # larger batches do not fit in the processor's cache
+MIN_BATCH_TOKENS = 128  # a smaller batch takes shorter rows in, and pads them
 
 
-def batches_by_length(lengths: Sequence[int], tokens: int = TOKENS) -> Iterator[list[int]]:
-    """The numbers of all rows, the longest first, in batches of at most `tokens` places, padding counted.
+def batches_by_length(lengths: Sequence[int], max_tokens: int = MAX_BATCH_TOKENS) -> Iterator[list[int]]:
+    """The numbers of all rows, the longest first, in batches of at most `max_tokens`, padding included.
 
-    A row longer than that is a batch of its own. Rows of different length share a batch only where it is small.
+    A longer row is a batch of its own. Rows of different lengths share a batch only while it is small.
     """
     batch: list[int] = []
     for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
         if batch:
             longest = lengths[batch[0]]
-            places = longest * len(batch)
-            if places + longest > tokens or (places >= FEW and lengths[row] < longest):
+            tokens = longest * len(batch)
+            if tokens + longest > max_tokens or (tokens >= MIN_BATCH_TOKENS and lengths[row] < longest):
                 yield batch
                 batch = []
         batch.append(row)
@@ -41,82 +42,98 @@ def batches_by_length(lengths: Sequence[int], tokens: int = TOKENS) -> Iterator[
         yield batch
 
 
-def batches_of_texts(lengths: Sequence[int], tokens: int = TOKENS, cores: int = 1) -> list[list[int]]:
-    """The numbers of all rows in batches of about equal size, `tokens` words or less where rows are short, as many for
-    each core: the next longest row goes to the batch that has the fewest words.
+def balanced_batches(lengths: Sequence[int], max_tokens: int = MAX_BATCH_TOKENS, cores: int = 1) -> list[list[int]]:
+    """The numbers of all rows in unpadded batches of about equal size, the same number of batches for each core.
+
+    A batch has about `max_tokens` or fewer where rows are short. The next longest row goes to the smallest batch.
     """
-    count = min(len(lengths), math.ceil(sum(lengths) / tokens / cores) * cores)
+    count = min(len(lengths), math.ceil(sum(lengths) / max_tokens / cores) * cores)
     batches: list[list[int]] = [[] for _ in range(count)]
-    hidden = [(0, number) for number in range(count)]  # a heap
+    sizes = [(0, number) for number in range(count)]  # a heap
     for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
-        size, number = hidden[0]
+        size, number = sizes[0]
         batches[number].append(row)
-        heapq.heapreplace(hidden, (size + lengths[row], number))
+        heapq.heapreplace(sizes, (size + lengths[row], number))
     return batches
 
 
-def side_by_side(rows: Sequence[Sequence[int]], padding: int) -> Tensor:
-    """Ids (B, T), short rows filled up."""
+def pad_rows(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+    """Ids (B, T), short rows padded."""
     longest = max(map(len, rows))
-    return torch.tensor([[*row, *[padding] * (longest - len(row))] for row in rows])
+    return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows])
+
+
+def outputs_of(model: nn.Module, rows: Sequence[Encoding], compute: Callable[[Tensor, Tensor], Tensor]) -> list[Tensor]:
+    """`compute(ids, segment_ids)` for each row, without its padding: (…) of a whole row (B, C), else (T, …)."""
+    pad_id: int = model.config.special_ids.pad_id  # type: ignore[union-attr, assignment]
+    found: dict[int, Tensor] = {}
+    with torch.inference_mode():
+        for batch in batches_by_length([len(row.ids) for row in rows]):
+            ids = pad_rows([rows[number].ids for number in batch], pad_id)
+            segment_ids = pad_rows([rows[number].segment_ids for number in batch], 0)
+            outputs = compute(ids, segment_ids)
+            whole = outputs.dim() == 2  # (B, C), else (B, T, …)
+            for index, number in enumerate(batch):
+                found[number] = outputs[index] if whole else outputs[index, : len(rows[number].ids)]
+    return [found[number] for number in range(len(rows))]
 
 
 def embed_rows(model: Any, rows: Sequence[Sequence[int]], pooling: Pooling) -> Tensor:
-    """One vector a row of ids, symbols included: (N, D), on the CPU, in the order of the rows.
+    """One vector per row of ids, special tokens included: (N, D), on the CPU, in the order of the rows.
 
-    `model` is any kind of BERT: what is pooled are the words its encoder leaves.
+    `model` is any kind of BERT; the hidden states of its encoder are pooled.
     """
-    padding, width = model.config.special_ids.pad_id, model.config.width
+    pad_id, width = model.config.special_ids.pad_id, model.config.width
     device = next(model.parameters()).device
     found = torch.empty(len(rows), width)
 
     def embed_padded(batch: list[int]) -> None:
         with torch.inference_mode():
-            ids = side_by_side([rows[row] for row in batch], padding).to(device)
-            found[batch] = pooled(model.read(ids).hidden, ids != padding, pooling).float().cpu()
+            ids = pad_rows([rows[row] for row in batch], pad_id).to(device)
+            found[batch] = pool(model.read(ids).hidden, ids != pad_id, pooling).float().cpu()
 
     def embed_unpadded(batch: list[int]) -> None:
         with torch.inference_mode():
             texts = [rows[row] for row in batch]
             hidden = model.encoder.encode_varlen(texts).split([len(text) for text in texts])
-            found[batch] = torch.cat([pooled(one[None], real_in(one), pooling) for one in hidden])
+            found[batch] = torch.cat([pool(one[None], all_real(one), pooling) for one in hidden])
 
-    def real_in(hidden: Tensor) -> Tensor:
+    def all_real(hidden: Tensor) -> Tensor:
         return torch.ones(1, len(hidden), dtype=torch.bool)
 
     lengths = [len(row) for row in rows]
     with torch.inference_mode():
         unpadded = unpadded_is_faster(model.encoder, width // model.config.heads)
     cores = torch.get_num_threads()
-    batches = batches_of_texts(lengths, cores=cores) if unpadded else list(batches_by_length(lengths))
+    batches = balanced_batches(lengths, cores=cores) if unpadded else list(batches_by_length(lengths))
     embed = embed_unpadded if unpadded else embed_padded
     if device.type != "cpu" or len(batches) == 1:
         for batch in batches:
             embed(batch)
     else:
-        with a_core_each() as pool:
-            list(pool.map(embed, batches))  # what one of them raises comes out here
+        with one_thread_per_core() as pool_of_threads:
+            list(pool_of_threads.map(embed, batches))  # raises what one of them raised
     return found
 
 
 @contextmanager
-def a_core_each() -> Iterator[ThreadPoolExecutor]:
-    """As many workers as torch has threads, in each of which torch has one; afterwards it has them all again."""
+def one_thread_per_core() -> Iterator[ThreadPoolExecutor]:
+    """As many workers as torch has threads, and in each of them one torch thread; restored afterwards."""
     threads = torch.get_num_threads()
     try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            yield pool
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool_of_threads:
+            yield pool_of_threads
     finally:
         torch.set_num_threads(threads)
 
 
-def pooled(hidden: Tensor, real: Tensor, pooling: Pooling) -> Tensor:
-    """(B, D) of words (B, T, D), of which only the `real` (B, T) count."""
+def pool(hidden: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
+    """(B, D) of hidden states (B, T, D) where the mask (B, T) is True."""
     if pooling.how == "first":
-        found = hidden[:, 0]
+        vectors = hidden[:, 0]
     elif pooling.how == "max":
-        found = hidden.masked_fill(~real[..., None], -torch.inf).amax(1)
+        vectors = hidden.masked_fill(~mask[..., None], -torch.inf).amax(1)
     else:
-        shares = real / real.sum(1, keepdim=True)  # (B, T)
-        found = (shares[:, None] @ hidden)[:, 0]
-    return F.normalize(found, dim=-1) if pooling.normalized else found
+        shares = mask / mask.sum(1, keepdim=True)  # (B, T)
+        vectors = (shares[:, None] @ hidden)[:, 0]
+    return F.normalize(vectors, dim=-1) if pooling.normalized else vectors

@@ -1,4 +1,4 @@
-"""A model folder as something that runs: `load` gives an object with `.model`, `.tokenizer` and `.run(input)`."""
+"""Load a model folder as the pipeline of its task."""
 
 import logging
 from pathlib import Path
@@ -8,50 +8,29 @@ from regard import checkpoint, huggingface
 from regard.errors import ConfigError, FolderError
 from regard.huggingface.hub import find
 from regard.layers.quantized import quantize
-from regard.tasks.captioning.pipeline import Captioner
-from regard.tasks.classification.pipeline import Classifier
-from regard.tasks.embedding.pipeline import Embedder
-from regard.tasks.language_modeling.pipeline import TextGenerator
-from regard.tasks.masked_lm.pipeline import FillMask
-from regard.tasks.tagging.pipeline import Tagger
-from regard.tasks.translation.pipeline import Translator
-from regard.tasks.vision_language.pipeline import ImageTextMatcher, Pointer, VisualQuestionAnswering
+from regard.tasks import TASKS, find_task
+from regard.tasks.base import Task
 
 logger = logging.getLogger(__name__)
 
-# The name of a task -> what runs a model trained on it.
-RUNNERS: dict[str, Any] = {
-    "translation": Translator,
-    "language": TextGenerator,
-    "encoding": Embedder,
-    "masked": FillMask,
-    "classification": Classifier,
-    "tagging": Tagger,
-    "captioning": Captioner,
-    "image-text": ImageTextMatcher,
-    "matching": ImageTextMatcher,
-    "picture-questions": VisualQuestionAnswering,
-    "pointing": Pointer,
-}
 PRECISIONS = ("float32", "int8")
 
 
 def load(folder: str | Path, *, precision: str = "float32") -> Any:
     """Verify and load a model: our folder, Hugging Face's as it is, a .gguf file, or a name on the Hugging Face hub.
 
-    Returns the pipeline of the model's task: `Translator`, `TextGenerator`, `FillMask`, `Classifier`, `Tagger`,
-    `Embedder`, `Captioner`, `ImageTextMatcher`, `VisualQuestionAnswering` or `Pointer`. With precision "int8" the
-    weights of the linear layers are quantized to 8 bits: several times faster on a CPU, slightly less exact.
+    Returns the pipeline of the model's task, with `.model`, `.tokenizer` and `.run(input)`: `Translator`,
+    `TextGenerator`, `FillMask`, `Classifier`, `Tagger`, `Embedder`, `Captioner`, `ImageTextMatcher`,
+    `VisualQuestionAnswering` or `Pointer`. With precision "int8" the weights of the linear layers are quantized to
+    8 bits: several times faster on a CPU, slightly less exact.
     """
+    return load_with_task(folder, precision=precision)[1]
+
+
+def load_with_task(folder: str | Path, *, precision: str = "float32") -> tuple[Task, Any]:
+    """The model's task, and its pipeline as `load` returns it."""
     if precision not in PRECISIONS:
         raise ConfigError(f"precision is {precision!r}, wanted {' or '.join(PRECISIONS)}")
-    runner = _load(folder)
-    if precision == "int8":
-        quantize(runner.model)
-    return runner
-
-
-def _load(folder: str | Path) -> Any:
     path = find(folder)
     if not path.exists():
         raise FolderError(
@@ -62,12 +41,18 @@ def _load(folder: str | Path) -> Any:
         foreign = huggingface.load(path)
         for note in foreign.notes:
             logger.warning(note)
-        return _runner(foreign.task, folder).adopt(foreign)
-    found = checkpoint.load(path)
-    return _runner(found.task.get("name"), folder).open(found)
+        task = _task(foreign.task, folder)
+        pipeline = task.adopt(foreign)
+    else:
+        found = checkpoint.load(path)
+        task = _task(found.task.get("name"), folder)
+        pipeline = task.open(found)
+    if precision == "int8":
+        quantize(pipeline.model)
+    return task, pipeline
 
 
-def _runner(task: Any, folder: str | Path) -> Any:
-    if task not in RUNNERS:
-        raise FolderError(f"{folder}: its task is {task!r}, wanted one of {', '.join(RUNNERS)}")
-    return RUNNERS[task]
+def _task(name: Any, folder: str | Path) -> Task:
+    if not isinstance(name, str) or name not in TASKS:
+        raise FolderError(f"{folder}: its task is {name!r}, wanted one of {', '.join(TASKS)}")
+    return find_task(name)

@@ -1,4 +1,4 @@
-"""What a run wrote down of itself: the recipe, its data, its settings; and how files to be scored are read by them."""
+"""The settings that a run wrote to run.json, and how files to be scored are read by them."""
 
 import glob
 from collections.abc import Sequence
@@ -15,25 +15,18 @@ from regard.data.stores.cache import changed_since
 from regard.errors import DataError
 
 
-class Reading(Config):
-    """How files to be scored are read; each kind of file adds what it needs."""
-
-    on_error: OnError = Field("skip", description="at a bad line or row: stop there, or skip it")
-
-
-Some = TypeVar("Some", bound=Reading)
-
-
 @dataclass(frozen=True)
 class RunSettings:
+    """What run.json says."""
+
     recipe: str
     data: list[Path]
     settings: dict[str, Any]
-    contents: list[str | None]  # the fingerprints of the data; none in runs of before
+    contents: list[str | None]  # fingerprints of the data; empty in runs of earlier versions
 
 
-def settings_of(folder: Path) -> RunSettings | None:
-    """None: the folder is no run's."""
+def read_run_settings(folder: Path) -> RunSettings | None:
+    """The settings of the run that made this folder; None: it is not the folder of a run."""
     path = folder / SETTINGS
     if not path.is_file():
         return None
@@ -44,26 +37,44 @@ def settings_of(folder: Path) -> RunSettings | None:
     return RunSettings(found["recipe"], data, found["settings"], found.get("contents", []))
 
 
-def held_out_of(folder: Path, wanted: str = "the data to score it on") -> RunSettings:
-    """The same of a run that is to be measured on what it held out; DataError, which asks for what is wanted else."""
-    found = settings_of(folder)
+def validation_of(folder: Path, wanted: str = "the data to score it on") -> RunSettings:
+    """The settings of a run that is scored on its own validation data.
+
+    DataError where that data cannot be found again; it tells the user to name `wanted`.
+    """
+    found = read_run_settings(folder)
     if found is None:
-        raise DataError(f"{folder} has no {SETTINGS}, so nothing was held out from it; name {wanted}")
+        raise DataError(f"{folder} has no {SETTINGS}, so it has no validation data; name {wanted}")
     for path in found.data:
         if not path.exists() and not glob.has_magic(str(path)):
-            raise DataError(f"{path}, which {folder} was trained on, is not there any more; name {wanted}")
+            raise DataError(f"{path}, which {folder} was trained on, is gone; name {wanted}")
     if changed := changed_since(found.data, found.contents):
         raise DataError(
-            f"{changed[0]} has changed since {folder} was trained on it, so what was held out is not known any more; "
+            f"{changed[0]} has changed since {folder} was trained on it, so its validation data cannot be found again; "
             f"name {wanted}"
         )
     return found
 
 
-class _Told(Config):
-    data: SerializeAsAny[Reading]
+class ReadingConfig(Config):
+    """How files to be scored are read; each format adds what it needs."""
+
+    on_error: OnError = Field("skip", description="at a bad line or row: stop there, or skip it")
 
 
-def told(reading: Some, assignments: Sequence[str]) -> Some:
-    """How files are read, with what the user says of it: data.label=stars."""
-    return override(_Told(data=reading), assignments).data  # type: ignore[return-value]
+class TextReadingConfig(ReadingConfig):
+    """How text to be scored is read."""
+
+    field: str = Field("text", min_length=1, description="where a JSON line or a Parquet row has its text")
+
+
+Reading = TypeVar("Reading", bound=ReadingConfig)
+
+
+class _DataSection(Config):
+    data: SerializeAsAny[ReadingConfig]
+
+
+def override_reading(config: Reading, assignments: Sequence[str]) -> Reading:
+    """The config with the user's assignments: data.label=stars."""
+    return override(_DataSection(data=config), assignments).data  # type: ignore[return-value]

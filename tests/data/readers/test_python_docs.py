@@ -74,4 +74,4 @@ def test_gpt_trains_on_it_without_any_file(here, few, tiny_text, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "held out; a vocabulary of 257" in done.stderr
     assert "the Python documentation on this machine" in (tmp_path / "docs/card.md").read_text()
-    assert here("evaluate", tmp_path / "docs", "--most", 500).returncode == 0
+    assert here("evaluate", tmp_path / "docs", "--limit", 500).returncode == 0

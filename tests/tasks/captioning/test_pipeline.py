@@ -16,15 +16,14 @@ from regard.experiments.check import adapter_of
 from regard.files import read_json
 from regard.generation import Beam, Sample
 from regard.images.preprocessing import normalize
-from regard.inspection.attention_overlay import save_overlay
 from regard.metrics.attention_mass import cells_in_box
 from regard.metrics.captions import bleu4, cider, exact_match
 from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scenes
 from regard.tasks.captioning import evaluate as caption_scoring
 from regard.tasks.captioning.pipeline import Captioner
+from regard.tasks.evaluation import evaluate_folders
 from regard.tasks.recipe import TrainingInputs, train_recipe
-from regard.tasks.translation.evaluate import score_folders
 
 TINY = [
     "model.side=64",
@@ -101,8 +100,8 @@ def test_a_word_has_a_look_that_sums_to_one(scenic):
     for name in ("lstm", "transformer"):
         found = load(scenic / name).run(Scenes(0, "validation")[1].pixels())
         assert "".join(found.words) == "".join(found.text.split())
-        assert found.looks.shape == (len(found.words), 4, 4)
-        assert found.looks.sum((1, 2)) == pytest.approx(np.ones(len(found.words)), abs=1e-4)
+        assert found.attention.shape == (len(found.words), 4, 4)
+        assert found.attention.sum((1, 2)) == pytest.approx(np.ones(len(found.words)), abs=1e-4)
 
 
 @torch.no_grad()
@@ -113,20 +112,20 @@ def test_a_look_is_of_the_moment_before_its_word(scenic):
         tokens = captioner.tokenizer.encode("a small red star above a ring")
         begun = torch.tensor([[captioner.tokenizer.bos_id, *tokens]])
         weights = captioner.model.look(normalize(pixels[None]), begun).weights[0].mean(0)  # (T + 1, P)
-        assert captioner.look(pixels, tokens).reshape(7, 16) == pytest.approx(weights[:-1].numpy(), abs=1e-5)
+        assert captioner.attention_of(pixels, tokens).reshape(7, 16) == pytest.approx(weights[:-1].numpy(), abs=1e-5)
 
 
 def test_many_are_captioned_as_each_alone(captioner, monkeypatch):
     pictures = [Scenes(0, "validation")[number].pixels() for number in range(3)]
-    monkeypatch.setattr("regard.tasks.captioning.pipeline.BATCH", 2)
-    monkeypatch.setattr("regard.tasks.captioning.pipeline.LONGEST", 12)
-    together = captioner.run_all(pictures, Beam(2, num_return=2))
+    monkeypatch.setattr("regard.tasks.captioning.pipeline.BATCH_SIZE", 2)
+    monkeypatch.setattr("regard.tasks.captioning.pipeline.MAX_NEW_TOKENS", 12)
+    together = captioner.run_all(pictures, Beam(2, n_best=2))
     for picture, found in zip(pictures, together, strict=True):
         alone = captioner.run(picture, Beam(2, num_return=2))
         assert (alone.text, [one.text for one in alone.others]) == (found.text, [one.text for one in found.others])
         assert len(found.others) == 1
         assert found.score >= found.others[0].score
-    assert captioner.texts(pictures, Beam(2)) == [found.text for found in together]
+    assert captioner.generate_texts(pictures, Beam(2)) == [found.text for found in together]
     drawn = captioner.run_all(pictures, Sample(seed=1))
     assert captioner.run_all(pictures[1:], Sample(seed=1), first=1)[1].text == drawn[2].text
 
@@ -134,7 +133,7 @@ def test_many_are_captioned_as_each_alone(captioner, monkeypatch):
 def test_pixels_of_any_size_are_brought_to_the_models(captioner):
     wide = np.zeros((30, 90, 3), np.uint8)
     wide[:, 30:60] = 255
-    assert (captioner.see(wide)[:, 1:-1] == 255).all()  # the square in its middle
+    assert (captioner.pixels_of(wide)[:, 1:-1] == 255).all()  # the square in its middle
     for wrong in (np.zeros((64, 64), np.uint8), np.zeros((64, 64, 3)), np.zeros((0, 4, 3), np.uint8)):
         with pytest.raises(InputError, match="wanted uint8"):
             captioner.run(wrong)
@@ -156,12 +155,12 @@ def test_a_caption_of_no_words_has_no_looks(captioner, monkeypatch):
 
     monkeypatch.setattr(captioner.model, "step", mute)
     found = captioner.run(Scenes()[0].pixels())
-    assert (found.text, found.words, found.looks.shape, found.ended) == ("", [], (0, 4, 4), True)
+    assert (found.text, found.words, found.attention.shape, found.ended) == ("", [], (0, 4, 4), True)
 
 
 def test_a_look_is_saved_as_a_strip(captioner, tmp_path):
     found = captioner.run(Scenes()[0].pixels())
-    save_overlay(tmp_path / "look.html", found.pixels, found.words, found.looks)
+    save_overlay(tmp_path / "look.html", found.pixels, found.words, found.attention)
     assert (tmp_path / "look.html").read_text(encoding="utf-8").count("<figure>") == 1 + len(found.words)
 
 
@@ -179,25 +178,25 @@ def test_the_folder_says_what_it_is(scenic):
 
 
 def test_scores_on_the_scenes_held_out(scenic, captioner):
-    scores = score_folders([scenic / "lstm"], [], [None])
+    scores = evaluate_folders([scenic / "lstm"], [], [None])
     scenes = [Scenes(0, "validation")[number] for number in range(12)]
     texts = [captioner.run(scene.pixels()).text for scene in scenes]
     references = [[" ".join(caption(scene).words)] for scene in scenes]
-    assert scores["pictures"] == 12
+    assert scores["images"] == 12
     assert scores["exact_match"] == exact_match(texts, references)
     assert scores["bleu4"] == pytest.approx(bleu4(texts, references).value)
     assert scores["cider"] == pytest.approx(cider(texts, references).value)
     assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]))
-    assert score_folders([scenic / "lstm"], [], [None], most=5)["pictures"] == 5
+    assert evaluate_folders([scenic / "lstm"], [], [None], limit=5)["images"] == 5
     json.dumps(scores)
 
 
 def test_attention_on_the_true_thing_is_counted_for_each_head(scenic):
-    scores = score_folders([scenic / "transformer"], [], [None])
+    scores = evaluate_folders([scenic / "transformer"], [], [None])
     assert [(row["layer"], row["head"]) for row in scores["by_head"]] == [(1, 1), (1, 2), (2, 1), (2, 2)]
-    mean = np.mean([row["on_thing"] for row in scores["by_head"]])
-    assert scores["attention_on_thing"] == pytest.approx(mean)
-    assert scores["attention_times_chance"] == pytest.approx(mean / scores["attention_by_chance"])
+    mean = np.mean([row["on_object"] for row in scores["by_head"]])
+    assert scores["attention_on_object"] == pytest.approx(mean)
+    assert scores["attention_times_chance"] == pytest.approx(mean / scores["attention_chance"])
 
 
 def test_the_words_of_a_thing_are_held_against_its_own_cells(captioner):
@@ -231,24 +230,24 @@ def test_a_model_that_looks_at_the_thing_it_names_has_all_of_its_mass_there(capt
 
     monkeypatch.setattr(caption_scoring, "cross_attention_weights", looked)
     scores = caption_scoring.score_items(captioner, iter(items))
-    assert scores["attention_on_thing"] == pytest.approx(1.0, abs=1e-5)
-    assert scores["attention_times_chance"] == pytest.approx(1 / scores["attention_by_chance"], abs=1e-3)
+    assert scores["attention_on_object"] == pytest.approx(1.0, abs=1e-5)
+    assert scores["attention_times_chance"] == pytest.approx(1 / scores["attention_chance"], abs=1e-3)
 
 
 def test_several_runs_give_mean_and_deviation(scenic):
-    scores = score_folders([scenic / "lstm", scenic / "lstm"], [], [None, Sample(seed=2)])
+    scores = evaluate_folders([scenic / "lstm", scenic / "lstm"], [], [None, Sample(seed=2)])
     assert scores["runs"] == 4
     assert scores["deviation"]["loss"] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_no_alignments_of_pictures(scenic, tmp_path):
-    with pytest.raises(ConfigError, match="captions pictures: no --gold or --alignments for it"):
-        score_folders([scenic / "lstm"], [], [None], alignments=tmp_path / "links")
+    with pytest.raises(ConfigError, match="--alignments is not for .* a model for captioning"):
+        evaluate_folders([scenic / "lstm"], [], [None], alignments=tmp_path / "links")
 
 
 def test_pictures_are_read_in_one_way(scenic, tmp_path):
-    with pytest.raises(ConfigError, match="data.label=x: the data of .* are read in one way only; leave it out"):
-        score_folders([scenic / "lstm"], [tmp_path], [None], assignments=["data.label=x"])
+    with pytest.raises(ConfigError, match="data.label=x is not for .* a model for captioning"):
+        evaluate_folders([scenic / "lstm"], [tmp_path], [None], assignments=["data.label=x"])
 
 
 # ------------------------------------------------ the user's own pictures
@@ -271,15 +270,15 @@ def test_a_folder_of_photographs_in_flickrs_layout_trains(own, photos):
     folder, notes = own
     (said,) = [note for note in notes if "pictures with" in note]
     assert said.endswith("held out")
-    assert load(folder).run(photos / "Images" / "3_a.jpg").looks.shape[1:] == (4, 4)
+    assert load(folder).run(photos / "Images" / "3_a.jpg").attention.shape[1:] == (4, 4)
 
 
 def test_it_is_scored_on_what_it_held_out_and_on_named_files(own, photos):
     folder, _ = own
-    validation = score_folders([folder], [], [None])
-    everything = score_folders([folder], [photos / "Images", photos / "Flickr8k.token.txt"], [None])
-    assert 1 <= validation["pictures"] <= 4
-    assert everything["pictures"] == 40
+    validation = evaluate_folders([folder], [], [None])
+    everything = evaluate_folders([folder], [photos / "Images", photos / "Flickr8k.token.txt"], [None])
+    assert 1 <= validation["images"] <= 4
+    assert everything["images"] == 40
     assert "by_head" not in validation
 
 
@@ -287,8 +286,8 @@ def test_scoring_names_the_pictures_it_cannot_read(own, photos, tmp_path):
     (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff\xe0 cut")
     Image.new("RGB", (20, 20)).save(tmp_path / "good.png")
     (tmp_path / "captions.tsv").write_text("bad.jpg\ta ring\ngood.png\ta star\nnone.png\ta dot\n", encoding="utf-8")
-    scores = score_folders([own[0]], [tmp_path, tmp_path / "captions.tsv"], [None])
-    assert scores["pictures"] == 1
+    scores = evaluate_folders([own[0]], [tmp_path, tmp_path / "captions.tsv"], [None])
+    assert scores["images"] == 1
     assert scores["bad_lines"][0].startswith("bad lines left out: 2 (")
 
 

@@ -17,7 +17,7 @@ from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scenes
 from regard.synthetic.scenes.vocabulary import VOCABULARY
 from regard.tasks.captioning.dataset import CANONICAL_CAPTION_TOKENS, CaptionedScenes
-from regard.tasks.captioning.task import Captioning, CaptioningConfig, score_captions, uneven
+from regard.tasks.captioning.task import CaptioningConfig, CaptionTraining, doubly_stochastic_loss, score_captions
 from regard.tokenizers.bpe import BPETokenizer
 from regard.training.validation import generator
 
@@ -109,10 +109,12 @@ def test_what_is_held_out_is_of_its_own_part_and_the_same_for_every_run(tokenize
 def test_the_second_sum_by_hand():
     weights = torch.tensor([[[[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]]]])  # one picture, three words, two cells
     said = torch.tensor([[True, True, False]])
-    assert uneven(weights, said).item() == pytest.approx((1 - 1.5) ** 2 + (1 - 0.5) ** 2)
+    assert doubly_stochastic_loss(weights, said).item() == pytest.approx((1 - 1.5) ** 2 + (1 - 0.5) ** 2)
     both = torch.cat([weights, weights.flip(-1)], dim=1)  # the mean over heads
-    assert uneven(both, said).item() == pytest.approx(0.5)
-    assert uneven(both.repeat(3, 1, 1, 1), said.repeat(3, 1)).item() == pytest.approx(1.5)  # the sum over pictures
+    assert doubly_stochastic_loss(both, said).item() == pytest.approx(0.5)
+    assert doubly_stochastic_loss(both.repeat(3, 1, 1, 1), said.repeat(3, 1)).item() == pytest.approx(
+        1.5
+    )  # the sum over pictures
 
 
 @pytest.mark.parametrize("decoder", ["lstm", "transformer"])
@@ -123,15 +125,17 @@ def test_the_loss_is_cross_entropy_and_while_training_the_second_sum_too(tokeniz
     plain = F.cross_entropy(
         logits.transpose(1, 2), batch.target_out, ignore_index=tokenizer.pad_id, reduction="sum"
     ).item()
-    task = Captioning(tokenizer, CaptioningConfig(doubly_stochastic=0.3))
+    task = CaptionTraining(tokenizer, CaptioningConfig(doubly_stochastic=0.3))
     assert task.loss(model.eval(), batch).item() == pytest.approx(plain, rel=1e-5)
     said = batch.target_out != tokenizer.pad_id
-    assert task.loss(model.train(), batch).item() == pytest.approx(plain + 0.3 * uneven(weights, said).item(), rel=1e-5)
+    assert task.loss(model.train(), batch).item() == pytest.approx(
+        plain + 0.3 * doubly_stochastic_loss(weights, said).item(), rel=1e-5
+    )
 
 
 def test_measures_are_of_what_the_model_writes(tokenizer):
     data = scenes(tokenizer)
-    task = Captioning(tokenizer, data=data)
+    task = CaptionTraining(tokenizer, data=data)
     batches = list(data.validation_batches(max_tokens=BUDGET))
     truths = iter([texts[0] for batch in batches for texts in batch.references])
 
@@ -152,6 +156,6 @@ def test_scores_of_captions():
 def test_labels_are_smoothed_while_training_only(tokenizer):
     model = model_of(tokenizer)
     (_, batch), *_ = taken(scenes(tokenizer), 1)
-    plain, smoothed = Captioning(tokenizer), Captioning(tokenizer, CaptioningConfig(label_smoothing=0.2))
+    plain, smoothed = CaptionTraining(tokenizer), CaptionTraining(tokenizer, CaptioningConfig(label_smoothing=0.2))
     assert_close(plain.loss(model.eval(), batch), smoothed.loss(model, batch))
     assert plain.loss(model.train(), batch) != smoothed.loss(model, batch)

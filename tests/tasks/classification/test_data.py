@@ -63,13 +63,13 @@ def test_a_row_of_what_is_held_out_is_named_by_its_line(table):
     first, second = table(numbered("ab")), table(['"in two\nlines",a', *numbered("ab")], "more.csv")
     found = read_corpus([first, second], LabeledDataConfig(validation=0.3))
     rows = [*found.training, *found.validation["validation"]]
-    assert len({row.place for row in rows}) == 241
+    assert len({row.location for row in rows}) == 241
     for row in rows:
         assert row.text.split("\n")[-1] in row.file.read_text().splitlines()[row.line - 1 + row.text.count("\n")]
     row = found.validation["validation"][5]
-    with pytest.raises(DataError, match=rf"held out: {row.place} has the label '{row.label}'"):
+    with pytest.raises(DataError, match=rf"held out: {row.location} has the label '{row.label}'"):
         check_labels([row], ("x", "y"), "held out")
-    with pytest.raises(DataError, match=rf"held out: {row.place} has the label '{row.label}', wanted a number"):
+    with pytest.raises(DataError, match=rf"held out: {row.location} has the label '{row.label}', wanted a number"):
         check_scores([row], "held out")
 
 

@@ -67,16 +67,16 @@ def test_long_texts_are_cut_and_counted_or_refused(make_reader):
     long = "the cat was tired " * 20
     pieces = len(classifier.tokenizer.encode(long).ids)
     classifier.run_all(["the cat", long])
-    assert classifier.cut == 1
-    with pytest.raises(InputError, match=rf"text 2 has {pieces} pieces, this model reads 40"):
+    assert classifier.truncated == 1
+    with pytest.raises(InputError, match=rf"text 2 has {pieces} tokens, this model reads 40"):
         classifier.run_all(["the cat", long], truncate=False)
 
 
 def test_what_it_was_trained_on_is_what_it_reads(sentiment, duplicates, classifier):
     single, double = regard.load(sentiment), regard.load(duplicates)
-    assert (single.pairs, single.longest) == (False, 48)
-    assert (double.pairs, double.longest) == (True, 12)
-    assert (classifier.pairs, classifier.longest) == (None, 40)  # nobody knows
+    assert (single.pairs, single.max_length) == (False, 48)
+    assert (double.pairs, double.max_length) == (True, 12)
+    assert (classifier.pairs, classifier.max_length) == (None, 40)  # nobody knows
     with pytest.raises(InputError, match="got pairs, but this model reads one text at a time"):
         single.run("the film", "was good")
     with pytest.raises(InputError, match="got single texts, but this model reads pairs"):
@@ -91,10 +91,12 @@ def test_a_text_is_cut_where_those_of_training_were(duplicates):
     with torch.no_grad():
         wanted = found.model(torch.tensor([row.ids]), torch.tensor([row.segment_ids]))[0]
     assert found.logits([long], ["the dog"])[0].tolist() == pytest.approx(wanted.tolist(), abs=1e-5)
-    assert found.cut == 1
+    assert found.truncated == 1
 
 
-@pytest.mark.parametrize(("name", "value"), [("pairs", 1), ("longest", "12"), ("longest", 2), ("longest", True)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("pairs", 1), ("max_length", "12"), ("max_length", 2), ("max_length", True)]
+)
 def test_facts_that_are_none_are_named(sentiment, name, value):
     folder = checkpoint.load(sentiment)
     with pytest.raises(FolderError, match=rf"config.json: task.{name} is {value!r}, wanted"):

@@ -10,7 +10,7 @@ from sklearn import metrics as sklearn
 from torch import nn
 
 from regard.data.rows import RowBatch
-from regard.tasks.classification.task import Classification, balancing_weights, score_logits
+from regard.tasks.classification.task import ClassificationTraining, balancing_weights, score_logits
 
 
 class Fixed(nn.Module):
@@ -49,16 +49,16 @@ def test_a_class_without_rows_takes_nothing_from_the_others():
 def test_the_loss_is_summed_and_weighted():
     """Held out too: by that loss the best weights are chosen."""
     model = Fixed(LOGITS)
-    task = Classification(None, ("a", "b"), ("accuracy",), weights=torch.tensor([2.0, 0.5]))
+    task = ClassificationTraining(None, ("a", "b"), ("accuracy",), weights=torch.tensor([2.0, 0.5]))
     plain = -math.log(3 / 4) - math.log(7 / 8)
     weighted = -2 * math.log(3 / 4) - 0.5 * math.log(7 / 8)
     assert task.loss(model.eval(), batch([0, 1])).item() == pytest.approx(weighted)
     assert task.loss(model.train(), batch([0, 1])).item() == pytest.approx(weighted)
-    assert Classification(None, ("a", "b"), ()).loss(model, batch([0, 1])).item() == pytest.approx(plain)
+    assert ClassificationTraining(None, ("a", "b"), ()).loss(model, batch([0, 1])).item() == pytest.approx(plain)
 
 
 def test_the_loss_of_a_score_is_the_squared_error():
-    task = Classification(None, (), ("pearson",))
+    task = ClassificationTraining(None, (), ("pearson",))
     assert task.loss(Fixed([[1.0], [4.0]]), batch([3.0, 3.5])).item() == pytest.approx(4 + 0.25)
 
 
@@ -77,7 +77,7 @@ def test_the_scores_are_those_of_scikit_learn():
 
 
 def test_batches_are_measured_together():
-    task = Classification(None, ("a", "b"), ("accuracy", "f1"))
+    task = ClassificationTraining(None, ("a", "b"), ("accuracy", "f1"))
     batches = [batch([0, 1]), batch([1, 1, 0], [0, 1, 1])]
     found = task.metrics(Fixed(LOGITS), 0.0, batches, None)
     assert found == pytest.approx({"accuracy": 3 / 5, "f1": 2 * 2 / (2 * 2 + 1 + 1)})

@@ -19,7 +19,7 @@ from regard.huggingface.folder import Pooling
 from regard.models import model_class
 from regard.synthetic.translation.sentences import sentences
 from regard.tasks.embedding.pipeline import Embedder
-from regard.tasks.encoding import FEW, batches_by_length, batches_of_texts, pooled
+from regard.tasks.encoding import MIN_BATCH_TOKENS, balanced_batches, batches_by_length, pool
 from regard.tasks.export import export_folder
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
@@ -84,12 +84,12 @@ def test_batches_hold_every_row_once_and_stay_small(lengths, tokens):
         longest = max(lengths[row] for row in batch)
         assert len(batch) == 1 or longest * len(batch) <= tokens
         shorter = [row for row in batch if lengths[row] < longest]
-        assert not shorter or longest * (len(batch) - len(shorter)) < FEW
+        assert not shorter or longest * (len(batch) - len(shorter)) < MIN_BATCH_TOKENS
 
 
 @given(st.lists(st.integers(1, 300)), st.integers(1, 2000), st.integers(1, 4))
 def test_batches_of_whole_texts_hold_every_row_once_as_many_for_each_core_and_about_equal(lengths, tokens, cores):
-    batches = batches_of_texts(lengths, tokens, cores)
+    batches = balanced_batches(lengths, tokens, cores)
     assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
     assert all(batches)
     sizes = [sum(lengths[row] for row in batch) for batch in batches]
@@ -108,10 +108,10 @@ def test_rows_of_one_length_share_a_batch_without_padding():
 def test_pooling_by_hand():
     words = torch.tensor([[[1.0, 8.0], [3.0, -4.0], [100.0, 100.0]], [[3.0, 4.0], [0.0, 0.0], [0.0, -1.0]]])
     real = torch.tensor([[True, True, False], [True, True, True]])
-    assert pooled(words, real, Pooling("mean")).tolist() == [[2.0, 2.0], [1.0, 1.0]]
-    assert pooled(words, real, Pooling("first")).tolist() == [[1.0, 8.0], [3.0, 4.0]]
-    assert pooled(words, real, Pooling("max")).tolist() == [[3.0, 8.0], [3.0, 4.0]]
-    unit = pooled(words, real, Pooling("first", normalized=True))[1]
+    assert pool(words, real, Pooling("mean")).tolist() == [[2.0, 2.0], [1.0, 1.0]]
+    assert pool(words, real, Pooling("first")).tolist() == [[1.0, 8.0], [3.0, 4.0]]
+    assert pool(words, real, Pooling("max")).tolist() == [[3.0, 8.0], [3.0, 4.0]]
+    unit = pool(words, real, Pooling("first", normalized=True))[1]
     assert torch.allclose(unit, torch.tensor([0.6, 0.8]))
 
 
@@ -149,15 +149,15 @@ def test_texts_too_long_are_cut_and_counted_or_refused(make):
     encoder = make(pooling=Pooling(longest=10))
     texts = ["the dog", "the dog eats bread and the cat sleeps on the old table of the house", "the cat"]
     found = encoder.embed(texts)
-    assert (encoder.cut, encoder.longest) == (1, 10)
+    assert (encoder.truncated, encoder.max_length) == (1, 10)
     ids = encoder.tokenizer.encode(texts[1], max_length=10).ids
     assert len(ids) == 10
     with torch.no_grad():
         wanted = encoder.model.read(torch.tensor([ids])).hidden[0].mean(0)
     np.testing.assert_allclose(found[1], wanted.numpy(), atol=1e-5)
-    with pytest.raises(InputError, match=r"text 2 has \d+ pieces, this model reads 10"):
+    with pytest.raises(InputError, match=r"text 2 has \d+ tokens, this model reads 10"):
         encoder.embed(texts, truncate=False)
-    assert make(pooling=Pooling(longest=1000)).longest == 40
+    assert make(pooling=Pooling(longest=1000)).max_length == 40
 
 
 def test_no_texts_and_one_text(make):
@@ -179,7 +179,7 @@ def test_the_weights_are_the_ones_these_numbers_were_measured_with():
 
 def test_its_folder_says_how_it_pools(real):
     assert isinstance(real, Embedder)
-    assert (real.kind, real.pooling, real.longest) == ("bert", Pooling("mean", normalized=True, longest=256), 256)
+    assert (real.kind, real.pooling, real.max_length) == ("bert", Pooling("mean", normalized=True, longest=256), 256)
 
 
 def test_exported_it_gives_the_same_vectors(real, tmp_path):
@@ -211,9 +211,9 @@ def test_its_words_are_those_of_transformers(real, theirs):
 def test_its_vectors_are_those_of_sentence_transformers_procedure(real, theirs):
     model, tokenizer = theirs
     texts = [text for text in TEXTS if "[" not in text] + ["A very long story. " * 100]
-    before = real.cut
+    before = real.truncated
     found = real.embed(texts)
-    assert real.cut == before + 1
+    assert real.truncated == before + 1
     given = tokenizer(texts, padding=True, truncation=True, max_length=256, return_tensors="pt")
     mask = given["attention_mask"][..., None].float()
     means = (model(**given).last_hidden_state * mask).sum(1) / mask.sum(1)

@@ -10,8 +10,9 @@ from tokenizers import processors
 
 import regard
 from regard.data.chunking import TextChunk
+from regard.tasks.base import EvaluationRequest
 from regard.tasks.language_modeling import evaluate as text_scoring
-from regard.tasks.language_modeling.evaluate import score_pieces, score_text
+from regard.tasks.language_modeling.evaluate import evaluate, score_pieces
 from regard.tasks.language_modeling.pipeline import TextGenerator
 from regard.tokenizers.text import TextTokenizer
 
@@ -68,8 +69,8 @@ def test_bytes_of_a_tiny_text_are_those_of_what_was_foretold(writer):
 
 
 def test_the_window_is_told_where_it_is_shorter_than_the_model_sees(writer, monkeypatch):
-    monkeypatch.setattr(text_scoring, "LONGEST", 16)
-    assert score_pieces(writer, iter([TextChunk(TEXTS[0])]))["window"] == 16
+    monkeypatch.setattr(text_scoring, "MAX_WINDOW", 16)
+    assert score_pieces(writer, iter([TextChunk(TEXTS[0])]))["context"] == 16
 
 
 def test_a_run_is_scored_as_it_was_trained(here, story, tiny_text, tmp_path):
@@ -88,12 +89,15 @@ def test_a_run_is_scored_as_it_was_trained(here, story, tiny_text, tmp_path):
     assert done.returncode == 0, done.stderr
     log = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     trained = [line for line in log if "validation_loss" in line][-1]
-    scores = score_text(regard.load(run), run, [])
+    scores = evaluate(regard.load(run), EvaluationRequest(run))
     assert scores["loss"] == pytest.approx(trained["validation_loss"], rel=1e-4)
-    whole = score_text(regard.load(run), run, [file])
+    whole = evaluate(regard.load(run), EvaluationRequest(run, [file]))
     assert whole["tokens"] > scores["tokens"]
     file.write_text(file.read_text().replace('"body"', '"words"'))
-    assert score_text(regard.load(run), run, [file], assignments=["data.field=words"])["loss"] == whole["loss"]
+    assert (
+        evaluate(regard.load(run), EvaluationRequest(run, [file], assignments=["data.field=words"]))["loss"]
+        == whole["loss"]
+    )
 
 
 def test_a_begin_symbol_stands_in_training_too(here, writer, story, tiny_text, tmp_path):
@@ -107,4 +111,6 @@ def test_a_begin_symbol_stands_in_training_too(here, writer, story, tiny_text, t
     assert regard.load(run).tokenizer.prepended_bos_id == 0
     log = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     trained = [line for line in log if "validation_loss" in line][-1]
-    assert score_text(regard.load(run), run, [])["loss"] == pytest.approx(trained["validation_loss"], rel=1e-4)
+    assert evaluate(regard.load(run), EvaluationRequest(run))["loss"] == pytest.approx(
+        trained["validation_loss"], rel=1e-4
+    )

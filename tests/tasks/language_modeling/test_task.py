@@ -12,7 +12,7 @@ from regard.data.batches import DataPosition
 from regard.data.chunking import TextChunk
 from regard.data.stores.token_stream import TokenStream
 from regard.tasks.language_modeling.dataset import LanguageText
-from regard.tasks.language_modeling.task import LanguageModeling, surprise
+from regard.tasks.language_modeling.task import LanguageModelTraining, loss_metrics
 from regard.tokenizers.text import TextTokenizer
 from regard.training.validation import metrics, validation_loss
 from tests.contracts.examples import CAUSAL_LM, named
@@ -34,7 +34,7 @@ def task(request, tmp_path):
         )
         for name, texts in (("training", TEXTS * 3), ("validation", TEXTS))
     ]
-    return LanguageModeling(LanguageText(*streams, context=20, separate_documents=request.param))
+    return LanguageModelTraining(LanguageText(*streams, context=20, separate_documents=request.param))
 
 
 @pytest.mark.parametrize("example", CAUSAL_LM, ids=named)
@@ -76,16 +76,16 @@ def test_measures_are_the_loss_in_other_units(task):
 
 
 def test_bits_a_byte_do_not_fall_where_an_evaluation_looks_at_less(task):
-    part = LanguageModeling(replace(task.data, validation_tokens=30))
+    part = LanguageModelTraining(replace(task.data, validation_tokens=30))
     whole, less = (metrics(CAUSAL_LM[0].model(), one, 2.0, []) for one in (task, part))
     assert less["bits_per_byte"] == pytest.approx(whole["bits_per_byte"])
 
 
-def test_surprise():
+def test_loss_metrics():
     """A coin a token, four tokens on two bytes: two bits a byte."""
-    assert surprise(math.log(2), tokens=4, text_bytes=2) == pytest.approx({"perplexity": 2, "bits_per_byte": 2})
-    assert math.isfinite(surprise(1e9, tokens=4, text_bytes=2)["perplexity"])  # a run that left the road
+    assert loss_metrics(math.log(2), tokens=4, text_bytes=2) == pytest.approx({"perplexity": 2, "bits_per_byte": 2})
+    assert math.isfinite(loss_metrics(1e9, tokens=4, text_bytes=2)["perplexity"])  # a run that left the road
 
 
 def test_it_is_called_language():
-    assert LanguageModeling.name == "language"
+    assert LanguageModelTraining.name == "language-modeling"

@@ -224,7 +224,7 @@ def test_from_files_to_batches_through_the_cache(tmp_path, monkeypatch):
     for line, start, stop in zip(lines, borders, borders[1:], strict=False):
         assert tokenizer.decode(training.ids[start:stop].tolist()) == line
     tokenizer.mask_id = None
-    with pytest.raises(ConfigError, match="no mask symbol"):
+    with pytest.raises(ConfigError, match="no mask token"):
         MaskingVocab.from_tokenizer(tokenizer)
 
 

@@ -26,15 +26,15 @@ def test_run_fills_in(reader):
     filler = regard.load(reader)
     assert isinstance(filler, FillMask)
     found = filler.run(TEXTS[0])
-    assert len(found.places) == 1
-    assert len(found.places[0]) == 5
+    assert len(found.masks) == 1
+    assert len(found.masks[0]) == 5
     assert "[MASK]" not in found.text
-    assert filler.run_all(TEXTS, count=2)[3].text.count("!") == 1
+    assert filler.run_all(TEXTS, num_predictions=2)[3].text.count("!") == 1
 
 
 def test_the_shares_of_all_pieces_are_those_of_the_model_without_its_symbols(filler):
     tokenizer = filler.tokenizer
-    (place,) = filler.fill([TEXTS[2]], tokenizer.vocab_size)[0].places
+    (place,) = filler.fill([TEXTS[2]], tokenizer.vocab_size)[0].masks
     assert len(place) == tokenizer.vocab_size - len(tokenizer.special_ids)
     assert sum(guess.probability for guess in place) == pytest.approx(1.0, abs=1e-5)
     assert [guess.probability for guess in place] == sorted((guess.probability for guess in place), reverse=True)
@@ -46,15 +46,15 @@ def test_the_shares_of_all_pieces_are_those_of_the_model_without_its_symbols(fil
     wanted = dict(
         zip((tokenizer.id_to_token(number) for number in words), logits[words].softmax(-1).tolist(), strict=True)
     )
-    assert {guess.piece: guess.probability for guess in place} == pytest.approx(wanted, abs=1e-5)
+    assert {guess.token: guess.probability for guess in place} == pytest.approx(wanted, abs=1e-5)
 
 
 def test_every_mask_has_its_guesses_and_the_likeliest_stand_in_the_text(filler):
     found = filler.fill([TEXTS[3]], 3)[0]
-    assert [len(place) for place in found.places] == [3, 3, 3]
+    assert [len(place) for place in found.masks] == [3, 3, 3]
     rest = found.text
-    for place in found.places:
-        piece = place[0].piece.removeprefix("##")
+    for place in found.masks:
+        piece = place[0].token.removeprefix("##")
         assert piece in rest
         rest = rest[rest.index(piece) + len(piece) :]
     assert rest == "!"
@@ -67,7 +67,7 @@ def test_a_piece_that_goes_on_stands_at_the_word_before(make_reader):
         filler.model.head.bias[going_on] = 1000.0
     name = filler.tokenizer.id_to_token(going_on)
     found = filler.run("walk [MASK] home")
-    assert found.places[0][0].piece == name
+    assert found.masks[0][0].token == name
     assert found.text == f"walk{name.removeprefix('##')} home"
 
 
@@ -76,19 +76,19 @@ def test_many_at_once_are_as_each_alone(filler):
     for text, found in zip(texts, filler.fill(texts), strict=True):
         (alone,) = filler.fill([text])
         assert (found.source, found.text) == (text, alone.text)
-        for one, other in zip(found.places, alone.places, strict=True):
-            assert [guess.piece for guess in one] == [guess.piece for guess in other]
+        for one, other in zip(found.masks, alone.masks, strict=True):
+            assert [guess.token for guess in one] == [guess.token for guess in other]
             assert [guess.probability for guess in one] == pytest.approx(
                 [guess.probability for guess in other], abs=1e-5
             )
 
 
 def test_no_mask_and_one_out_of_reach_are_named(filler):
-    with pytest.raises(InputError, match=r"text 2 hides no word: 'the cat'; write \[MASK\] where"):
+    with pytest.raises(InputError, match=r"text 2 has no \[MASK\]: 'the cat'; write \[MASK\] where"):
         filler.fill(["a [MASK]", "the cat"])
-    with pytest.raises(InputError, match=r"text 1 has more than 40 pieces, and a \[MASK\] beyond"):
+    with pytest.raises(InputError, match=r"text 1 has more than 40 tokens, and a \[MASK\] beyond"):
         filler.fill(["the cat " * 30 + "[MASK]"])
-    assert filler.run("[MASK] " + "the cat " * 30).places
+    assert filler.run("[MASK] " + "the cat " * 30).masks
 
 
 def test_a_cased_vocabulary_with_other_names(make_reader, tmp_path):
@@ -100,9 +100,9 @@ def test_a_cased_vocabulary_with_other_names(make_reader, tmp_path):
     filler = make_reader("bert-masked-lm", WordPieceTokenizer.from_folder(tmp_path))
     assert filler.tokenizer.cased
     found = filler.run("The <mask> was Tired")
-    assert len(found.places) == 1
+    assert len(found.masks) == 1
     assert (
-        found.text == f"The {found.places[0][0].piece.removeprefix('##')} was Tired" or "##" in found.places[0][0].piece
+        found.text == f"The {found.masks[0][0].token.removeprefix('##')} was Tired" or "##" in found.masks[0][0].token
     )
     with pytest.raises(InputError, match="write <mask> where"):
         filler.run("The [MASK] was Tired")
@@ -117,11 +117,11 @@ def test_whether_one_text_follows_another(make_reader):
     assert 0 < found < 1
     assert found == pytest.approx(1 / (1 + torch.exp(logits[1] - logits[0]).item()), abs=1e-6)
     assert found != filler.follows("it slept .", "the cat was tired .")
-    assert filler.cut == 0
+    assert filler.truncated == 0
     filler.follows("the cat " * 30, "it slept .")
-    assert filler.cut == 1
+    assert filler.truncated == 1
 
 
 def test_hidden_words_alone_tell_nothing_of_what_follows(make_reader):
-    with pytest.raises(InputError, match="a bert-masked-lm, was not trained to judge what follows"):
+    with pytest.raises(InputError, match="a bert-masked-lm, was not trained on next-sentence prediction"):
         make_reader("bert-masked-lm").follows("a", "b")

@@ -13,9 +13,9 @@ from regard.data.masking import MaskingConfig, MaskingVocab
 from regard.data.stores.documents import TokenizedDocuments
 from regard.models.base import EncoderIds
 from regard.models.bert import BertForMaskedLM, BertForMaskedLMConfig, BertForPreTraining, BertForPreTrainingConfig
-from regard.tasks.loading import RUNNERS
+from regard.tasks import TASKS
 from regard.tasks.masked_lm.dataset import MaskedText
-from regard.tasks.masked_lm.task import MaskedLanguage, MaskedLanguageConfig
+from regard.tasks.masked_lm.task import MaskedLMConfig, MaskedLMTraining
 from regard.training.validation import metrics, validation_loss
 
 SIZE = 40
@@ -37,8 +37,8 @@ def documents(count: int) -> TokenizedDocuments:
     return TokenizedDocuments.of([[[5 + d % 30] * 4] * 8 for d in range(count)])
 
 
-def task(next_sentence: bool = True) -> MaskedLanguage:
-    return MaskedLanguage(MaskedText(documents(60), documents(30), 24, TABLE, MaskingConfig(), next_sentence))
+def task(next_sentence: bool = True) -> MaskedLMTraining:
+    return MaskedLMTraining(MaskedText(documents(60), documents(30), 24, TABLE, MaskingConfig(), next_sentence))
 
 
 def model(next_sentence: bool = True):
@@ -53,7 +53,7 @@ def model(next_sentence: bool = True):
     return made
 
 
-def first_batch(lesson: MaskedLanguage):
+def first_batch(lesson: MaskedLMTraining):
     return next(lesson.training_batches(max_tokens=300, seed=1, start=DataPosition(0, 0)))[1]
 
 
@@ -100,7 +100,7 @@ def test_measures_count_what_is_right():
             surprise += F.cross_entropy(words, batch.targets, reduction="sum").item()
             judged += (said.next.argmax(-1) == batch.next).sum().item()
             asked, pairs = asked + batch.tokens, pairs + len(batch.ids)
-    wanted = {"masked_accuracy": right / asked, "next_accuracy": judged / pairs}
+    wanted = {"masked_accuracy": right / asked, "next_sentence_accuracy": judged / pairs}
     wanted["masked_perplexity"] = math.exp(surprise / asked)
     assert found == pytest.approx(wanted, rel=1e-4)
     assert math.isnan(metrics(reader, lesson, 0.0, [])["masked_accuracy"])
@@ -133,7 +133,7 @@ def test_hidden_words_that_can_be_known_are_learned():
 
 
 def test_names():
-    assert MaskedLanguage.name in RUNNERS
-    assert MaskedLanguage.name == "masked"
-    config = MaskedLanguageConfig()
+    assert MaskedLMTraining.name in TASKS
+    assert MaskedLMTraining.name == "masked-lm"
+    config = MaskedLMConfig()
     assert (config.next_sentence, config.masking.share) == (True, 0.15)

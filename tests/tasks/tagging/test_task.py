@@ -8,7 +8,7 @@ from torch import nn
 
 from regard.data.batches import IGNORE_INDEX
 from regard.data.rows import RowBatch
-from regard.tasks.tagging.task import Tagging
+from regard.tasks.tagging.task import TaggingTraining
 
 LABELS = ("O", "B-X", "I-X")
 
@@ -27,7 +27,7 @@ def batch(ids, targets, first=0):
 
 
 def test_only_what_is_wanted_counts():
-    loss = Tagging(None, LABELS).loss(
+    loss = TaggingTraining(None, LABELS).loss(
         Fixed(), batch([[0, 1, 2], [2, 2, 0]], [[IGNORE_INDEX, 1, 0], [2, IGNORE_INDEX, IGNORE_INDEX]])
     )
     assert loss.item() == pytest.approx(-2 * math.log(6 / 8) - math.log(1 / 8))
@@ -40,7 +40,7 @@ def test_whole_entities_are_scored_over_all_batches():
     second = batch(
         [[1, 0], [1, 2]], [[1, 1], [1, 0]], first=1
     )  # two wanted and one found; one wanted, a longer one found
-    found = Tagging(None, LABELS).metrics(Fixed(), 0.0, [first, second], None)
+    found = TaggingTraining(None, LABELS).metrics(Fixed(), 0.0, [first, second], None)
     # Wanted: one, then two, then one. Found: one, then one, then one that is too long. Right: two.
     assert found == pytest.approx({"f1": 4 / 7, "precision": 2 / 3, "recall": 2 / 4, "accuracy": 4 / 6})
 
@@ -48,10 +48,10 @@ def test_whole_entities_are_scored_over_all_batches():
 def test_rows_of_one_sentence_are_scored_as_one():
     """One entity goes over from the second row to the third; batches come in any order."""
     last, others = batch([[2, 0]], [[2, 0]], first=2), batch([[0, 1], [0, 1]], [[0, 1], [0, 1]])
-    apart = Tagging(None, LABELS).metrics(Fixed(), 0.0, [last, others], None)
-    joined = Tagging(None, LABELS, sentences=[0, 1, 1]).metrics(Fixed(), 0.0, [last, others], None)
+    apart = TaggingTraining(None, LABELS).metrics(Fixed(), 0.0, [last, others], None)
+    joined = TaggingTraining(None, LABELS, sentences=[0, 1, 1]).metrics(Fixed(), 0.0, [last, others], None)
     assert apart == joined == {"f1": 1.0, "precision": 1.0, "recall": 1.0, "accuracy": 1.0}
     wrong = batch([[0, 0]], [[2, 0]], first=2)  # its end is not found: the one entity of the two rows is wrong
-    assert Tagging(None, LABELS).metrics(Fixed(), 0.0, [wrong, others], None)["recall"] == pytest.approx(2 / 3)
-    halved = Tagging(None, LABELS, sentences=[0, 1, 1]).metrics(Fixed(), 0.0, [wrong, others], None)
+    assert TaggingTraining(None, LABELS).metrics(Fixed(), 0.0, [wrong, others], None)["recall"] == pytest.approx(2 / 3)
+    halved = TaggingTraining(None, LABELS, sentences=[0, 1, 1]).metrics(Fixed(), 0.0, [wrong, others], None)
     assert halved["recall"] == halved["precision"] == pytest.approx(1 / 2)

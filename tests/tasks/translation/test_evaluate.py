@@ -12,7 +12,7 @@ from regard.metrics.translation import score_corpus
 from regard.synthetic.translation.sentences import sentences
 from regard.tasks.translation import evaluate as scoring
 from regard.tasks.translation.evaluate import Item, score
-from regard.tasks.translation.pipeline import Answer, Translated
+from regard.tasks.translation.pipeline import TranslatedText, Translation
 from regard.training.validation import validation_loss
 
 
@@ -43,16 +43,16 @@ def test_a_test_set_in_pieces_scores_as_in_one(translator, items, monkeypatch):
 
 
 def test_translations_that_do_not_end_are_counted(translator, items, monkeypatch):
-    monkeypatch.setattr(translator, "longest", 1)
+    monkeypatch.setattr(translator, "max_new_tokens", 1)
     found = score(translator, iter(items), Greedy())
-    assert found["cut"].startswith("50 translations did not come to an end")
+    assert found["truncated"].startswith("50 translations reached the length limit without an end")
 
 
 def test_scores_are_those_of_the_parts(translator, items):
     scores = score(translator, iter(items), Greedy())
     written = [answer.text for answer in translator.run_all([item.source for item in items])]
     assert scores["bleu"] == pytest.approx(score_corpus(written, [item.target for item in items]).bleu.value)
-    assert scores["gap"] == pytest.approx(scores["teacher_forced_accuracy"] - scores["free_running_accuracy"])
+    assert scores["accuracy_gap"] == pytest.approx(scores["teacher_forced_accuracy"] - scores["free_running_accuracy"])
     assert sum(row["pairs"] for row in scores["by_length"]) == scores["pairs"] == 50
     names = translator.tokenizer
     batches = [
@@ -83,17 +83,17 @@ def test_a_model_that_is_always_right_has_no_gap(translator, items, monkeypatch)
     )
     scores = score(translator, iter(items))
     assert (scores["exact_match"], scores["teacher_forced_accuracy"]) == (1.0, 1.0)
-    assert (scores["bleu"], scores["gap"]) == (pytest.approx(100), pytest.approx(0))
-    assert "cut" not in scores
+    assert (scores["bleu"], scores["accuracy_gap"]) == (pytest.approx(100), pytest.approx(0))
+    assert "truncated" not in scores
 
 
 def _said(text):
-    return Answer("", [Translated(text, 0.0, 0.0, ended=True)])
+    return Translation("", [TranslatedText(text, 0.0, 0.0, ended=True)])
 
 
 def test_alignments_in_pharaohs_format_and_gold(here, trained, pairs, tmp_path):
     links = tmp_path / "found.pharaoh"
-    done = here("evaluate", trained, pairs, "--most", 10, "--alignments", links)
+    done = here("evaluate", trained, pairs, "--limit", 10, "--alignments", links)
     assert done.returncode == 0, done.stderr
     lines = links.read_text().splitlines()
     assert len(lines) == 10
@@ -104,12 +104,12 @@ def test_alignments_in_pharaohs_format_and_gold(here, trained, pairs, tmp_path):
             assert one < len(source)
             assert other < len(target)
     # Against itself there is no error; against its sure links made possible ones, neither.
-    done = here("evaluate", trained, pairs, "--most", 10, "--gold", links, "--json")
+    done = here("evaluate", trained, pairs, "--limit", 10, "--gold", links, "--json")
     assert json.loads(done.stdout)["alignment_error_rate"] == 0
     links.write_text("0-0 99-1\n" * 10)
-    assert "link 99-1, but there are" in here("evaluate", trained, pairs, "--most", 10, "--gold", links).stderr
+    assert "link 99-1, but there are" in here("evaluate", trained, pairs, "--limit", 10, "--gold", links).stderr
     links.write_text("0-0 nonsense\n" * 10)
-    done = here("evaluate", trained, pairs, "--most", 10, "--gold", links)
+    done = here("evaluate", trained, pairs, "--limit", 10, "--gold", links)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "'nonsense' is no link" in done.stderr
     assert "more lines than there are pairs" in here("evaluate", trained, pairs, "--gold", _repeat(links, 51)).stderr
@@ -158,10 +158,10 @@ def test_beside_alignments_no_line_is_left_out(here, trained, pairs, tmp_path, o
     for how in ([], ["data.on_error=stop"]):
         done = here("evaluate", trained, pairs, option, links, *how)
         assert done.returncode == 2
-        assert done.stderr.endswith("wanted source<tab>target; mend it: beside alignments no line is left out\n")
+        assert done.stderr.endswith("wanted source<tab>target; correct it: with alignments no line can be skipped\n")
     done = here("evaluate", trained, pairs, option, links, "data.on_error=skip")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "data.on_error=skip: beside --gold or --alignments no line is left out" in done.stderr
+    assert "data.on_error=skip: with --gold or --alignments no line is skipped" in done.stderr
 
 
 def test_pairs_may_be_as_long_as_those_of_the_run(here, trained, tmp_path, tiny):
@@ -177,7 +177,7 @@ def test_pairs_may_be_as_long_as_those_of_the_run(here, trained, tmp_path, tiny)
 
 def test_long_targets_are_scored_in_smaller_batches(translator, items, monkeypatch):
     whole = score(translator, iter(items), Greedy())
-    monkeypatch.setattr(scoring, "LOGITS", 400 * 30)
+    monkeypatch.setattr(scoring, "MAX_LOGITS", 400 * 30)
     assert score(translator, iter(items), Greedy())["loss"] == pytest.approx(whole["loss"])
 
 
@@ -196,12 +196,12 @@ def test_runs_on_different_data_are_not_averaged(here, trained, tmp_path, tiny, 
 
 
 def test_several_runs_or_seeds_give_mean_and_deviation(here, trained, pairs):
-    done = here("evaluate", trained, trained, pairs, "--most", 10, "--json")
+    done = here("evaluate", trained, trained, pairs, "--limit", 10, "--json")
     assert done.returncode == 0, done.stderr
     same = json.loads(done.stdout)
     assert (same["runs"], same["deviation"]["bleu"]) == (2, 0)
-    done = here("evaluate", trained, pairs, "--most", 10, "--seeds", 3, "--json")
+    done = here("evaluate", trained, pairs, "--limit", 10, "--seeds", 3, "--json")
     drawn = json.loads(done.stdout)
     assert drawn["runs"] == 3
     assert drawn["deviation"]["chrf"] > 0
-    assert here("evaluate", trained, pairs, "--seeds", 3, "--beam", 2).returncode == 2
+    assert here("evaluate", trained, pairs, "--seeds", 3, "--num-beams", 2).returncode == 2

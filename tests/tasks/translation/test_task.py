@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from regard.data.batches import collate_padded
-from regard.tasks.translation.task import Translation, TranslationConfig
+from regard.tasks.translation.task import TranslationConfig, TranslationTraining
 
 PADDING, BEGIN, END, WORDS = 0, 1, 2, 10
 
@@ -37,7 +37,7 @@ def batch():
 
 
 def task(scheduled_sampling):
-    return Translation(Tokens(), TranslationConfig(label_smoothing=0.0, scheduled_sampling=scheduled_sampling))
+    return TranslationTraining(Tokens(), TranslationConfig(label_smoothing=0.0, scheduled_sampling=scheduled_sampling))
 
 
 def test_about_the_share_of_words_is_the_models_own_and_never_begin_or_padding(batch):

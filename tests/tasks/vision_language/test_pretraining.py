@@ -21,9 +21,9 @@ from regard.models.vilbert import (
     ViLBERTForRetrieval,
     ViLBERTForRetrievalConfig,
 )
-from regard.tasks.loading import RUNNERS
+from regard.tasks import TASKS
 from regard.tasks.vision_language.dataset import MASKED, NEAR, TRUE, ImagesWithTexts, ImageTextData, PairingConfig
-from regard.tasks.vision_language.pretraining import ImageText, Matching
+from regard.tasks.vision_language.pretraining import ImageTextPretraining, RetrievalTraining
 from regard.training.validation import metrics, validation_loss
 
 SIZE = 40
@@ -45,9 +45,9 @@ def pictures(count: int, classes: bool) -> ImagesWithTexts:
     return ImagesWithTexts(Regions(map(one, range(count))), texts, [[[10 + (p + 1) % 6, 20]] for p in range(count)])
 
 
-def task(classes: bool = True, **config) -> ImageText:
+def task(classes: bool = True, **config) -> ImageTextPretraining:
     told = PairingConfig(**config)
-    return ImageText(ImageTextData(pictures(60, classes), pictures(30, classes), TABLE, told, context=12))
+    return ImageTextPretraining(ImageTextData(pictures(60, classes), pictures(30, classes), TABLE, told, context=12))
 
 
 def model(classes: bool = True) -> ViLBERTForPreTraining:
@@ -69,7 +69,7 @@ def model(classes: bool = True) -> ViLBERTForPreTraining:
     return made
 
 
-def first_batch(lesson: ImageText):
+def first_batch(lesson: ImageTextPretraining):
     return next(lesson.training_batches(max_tokens=400, seed=1, start=DataPosition(0, 0)))[1]
 
 
@@ -97,7 +97,7 @@ def test_where_no_region_is_hidden_the_others_are_learned():
     assert loss.isfinite()
     loss.backward()
     found = metrics(reader, lesson, 1.0, [batch])
-    assert math.isnan(found["region_accuracy"])
+    assert math.isnan(found["masked_region_accuracy"])
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
@@ -114,17 +114,23 @@ def test_where_no_pair_is_judged_or_all_are_the_loss_is_that_of_the_rest(share):
 def test_the_measures_are_shares_of_what_was_asked():
     lesson, reader = task(region_share=0.5, visible_region_share=0.5), model()
     batches = list(lesson.validation_batches(max_tokens=300))
-    right = {"masked_accuracy": [], "region_accuracy": [], "seen_accuracy": [], "fit_accuracy": [], "near_accuracy": []}
+    right = {
+        "masked_accuracy": [],
+        "masked_region_accuracy": [],
+        "visible_region_accuracy": [],
+        "matching_accuracy": [],
+        "hard_negative_accuracy": [],
+    }
     for batch in batches:
         said = reader(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
         right["masked_accuracy"] += (said.tokens.flatten(0, 1)[batch.positions].argmax(-1) == batch.targets).tolist()
         found = said.regions.flatten(0, 1)[batch.region_positions].argmax(-1)
         blank = (batch.regions.flatten(0, 1)[batch.region_positions] == 0).all(-1)
-        right["region_accuracy"] += (found == batch.region_targets)[blank].tolist()
-        right["seen_accuracy"] += (found == batch.region_targets)[~blank].tolist()
+        right["masked_region_accuracy"] += (found == batch.region_targets)[blank].tolist()
+        right["visible_region_accuracy"] += (found == batch.region_targets)[~blank].tolist()
         pairs = ((said.fits > 0) == (batch.kinds == TRUE)).tolist()
-        right["fit_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind != MASKED]
-        right["near_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind == NEAR]
+        right["matching_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind != MASKED]
+        right["hard_negative_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind == NEAR]
     wanted = {name: np.mean(some) for name, some in right.items()}
     assert metrics(reader, lesson, 1.0, batches) == pytest.approx(wanted)
     assert validation_loss(reader, lesson, batches) > 0
@@ -133,14 +139,14 @@ def test_the_measures_are_shares_of_what_was_asked():
 def test_without_kinds_it_is_measured_how_far_the_features_are_off():
     lesson, reader = task(classes=False, region_share=0.5), model(classes=False)
     found = metrics(reader, lesson, 1.0, lesson.validation_batches(max_tokens=300))
-    assert "region_accuracy" not in found
-    assert found["region_error"] > 0
+    assert "masked_region_accuracy" not in found
+    assert found["masked_region_error"] > 0
 
 
 def test_pairs_alone_are_learned_by_a_model_that_only_matches():
     """The same loss and shares as the whole lesson has where every pair is judged; no head for words is needed."""
     whole, reader = task(matching_share=1.0), model()
-    pairs = Matching(whole.data)
+    pairs = RetrievalTraining(whole.data)
     facts = {name: getattr(reader.config, name) for name in ViLBERTConfig.model_fields}
     matcher = ViLBERTForRetrieval(ViLBERTForRetrievalConfig(**facts))
     matcher.load_state_dict({name: reader.state_dict()[name] for name in matcher.state_dict()})
@@ -148,8 +154,8 @@ def test_pairs_alone_are_learned_by_a_model_that_only_matches():
     assert_close(pairs.loss(matcher, batch), whole.loss(reader, batch))
     batches = list(pairs.validation_batches(max_tokens=300))
     found, wanted = metrics(matcher, pairs, 1.0, batches), metrics(reader, whole, 1.0, batches)
-    assert found == {name: wanted[name] for name in ("fit_accuracy", "near_accuracy")}
+    assert found == {name: wanted[name] for name in ("matching_accuracy", "hard_negative_accuracy")}
 
 
 def test_the_task_is_known_by_its_name():
-    assert {ImageText.name, Matching.name} <= RUNNERS.keys()
+    assert {ImageTextPretraining.name, RetrievalTraining.name} <= TASKS.keys()

@@ -11,9 +11,9 @@ from torch.testing import assert_close
 from regard.data.batches import DataPosition
 from regard.data.regions import ImageRegions, Regions, normalize_boxes
 from regard.data.rows import RowSplits
-from regard.tasks.loading import RUNNERS
+from regard.tasks import TASKS
 from regard.tasks.vision_language.dataset import ImageRows
-from regard.tasks.vision_language.questions import PictureQuestions, Pointing, accuracies
+from regard.tasks.vision_language.questions import GroundingTraining, QuestionTraining, accuracies
 from regard.training.validation import metrics
 from tests.contracts.examples import VISION_LANGUAGE
 
@@ -66,7 +66,7 @@ def test_every_row_comes_once_and_the_budget_counts_words_and_regions():
 
 def test_the_loss_is_the_cross_entropy_of_the_right_class(model):
     some = rows()
-    task = PictureQuestions(RowSplits(some, some), some.kinds)
+    task = QuestionTraining(RowSplits(some, some), some.kinds)
     batch = next(task.training_batches(max_tokens=80, seed=1, start=DataPosition(0, 0)))[1]
     logits = model(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
     assert_close(task.loss(model, batch), -logits.log_softmax(-1)[range(len(logits)), batch.targets].sum())
@@ -75,7 +75,7 @@ def test_the_loss_is_the_cross_entropy_of_the_right_class(model):
 
 def test_right_answers_are_counted_by_kind(model):
     some = rows()
-    task = PictureQuestions(RowSplits(some, some), some.kinds)
+    task = QuestionTraining(RowSplits(some, some), some.kinds)
     wanted: dict[str, list[bool]] = {}
     for row in range(ROWS):
         batch = some.collate(np.array([row]))
@@ -93,4 +93,4 @@ def test_accuracies_are_of_all_and_of_each():
 
 
 def test_the_tasks_are_known_by_their_names():
-    assert {PictureQuestions.name, Pointing.name} <= RUNNERS.keys()
+    assert {QuestionTraining.name, GroundingTraining.name} <= TASKS.keys()

@@ -1,1 +1,19 @@
-"""The task captioning."""
+"""Captioning: an image in, a caption out, and what the model attends to for each word."""
+
+from regard.tasks.base import Task
+from regard.tasks.options import DecodingOptions, NumSamplesOptions, OutputOptions
+
+
+class CaptionOptions(OutputOptions, NumSamplesOptions, DecodingOptions):
+    """The options of `regard run` for a captioner."""
+
+
+TASK = Task(
+    name="captioning",
+    options=CaptionOptions,
+    pipeline="regard.tasks.captioning.pipeline:Captioner",
+    runner="regard.tasks.captioning.run:run",
+    evaluator="regard.tasks.captioning.evaluate:evaluate",
+    evaluation_takes=frozenset({"strategy"}),
+    takes_images=True,
+)

@@ -23,7 +23,7 @@ from regard.models.captioner import CaptionerConfig
 from regard.synthetic.scenes.captions import captions
 from regard.synthetic.scenes.scene import Scenes
 from regard.tasks.captioning.dataset import CaptionCollator, CaptionedImages, CaptionedPart, CaptionedScenes
-from regard.tasks.captioning.task import Captioning, CaptioningConfig
+from regard.tasks.captioning.task import CaptioningConfig, CaptionTraining
 from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs, load_or_make_tokenizer
 from regard.tasks.warm_start import warm_start_from
 from regard.tokenizers.bpe import BPETokenizer
@@ -76,7 +76,7 @@ def prepare(run: CaptioningRun, inputs: TrainingInputs, tokenizer_file: Path) ->
             notes.append(f"the captions give a vocabulary of {tokenizer.vocab_size:,}, not {config.vocab_size:,}")
     special_ids = SpecialIds(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
     model = config.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids, longest=settings.max_length)
-    task = Captioning(tokenizer, run.task, data)
+    task = CaptionTraining(tokenizer, run.task, data)
     if inputs.pretrained is None:
         return PreparedTask(task, model, notes)
     weights, left_out = _vit_weights(find(inputs.pretrained))

@@ -1,8 +1,7 @@
-"""Score captioners: on the user's pictures, on what a run held out, or on drawn scenes.
+"""Evaluate a captioner: on the user's images, on the validation data of its run, or on synthetic scenes.
 
-Of a scene it is known which thing each word speaks of, so it is measured too where the model looks: how much of the
-attention for the words of a thing falls on the cells that the thing covers, against the share of all cells that they
-are, which is chance.
+In a scene it is known which object each word names, so attention is scored too: how much of the attention for the words
+of an object falls on the cells that the object covers. Chance is the share of all cells that it covers.
 """
 
 import math
@@ -25,16 +24,17 @@ from regard.metrics.attention_mass import AttentionMass, cells_in_box
 from regard.metrics.captions import bleu4, cider_d
 from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scene, Scenes
+from regard.tasks.base import EvaluationRequest
 from regard.tasks.captioning.data import CaptionDataConfig, captioned_split
 from regard.tasks.captioning.dataset import VALIDATION_SEED, CaptionCollator
-from regard.tasks.captioning.pipeline import BATCH, Captioner
+from regard.tasks.captioning.pipeline import BATCH_SIZE, Captioner
 from regard.tasks.captioning.task import score_captions
-from regard.tasks.run_settings import held_out_of
+from regard.tasks.run_settings import validation_of
 
 
 @dataclass(frozen=True)
 class Item:
-    """A picture as the model sees it, its true captions, and the scene where it is drawn."""
+    """The pixels of an image, its reference captions, and its scene where it is synthetic."""
 
     pixels: np.ndarray
     references: list[str]
@@ -42,39 +42,37 @@ class Item:
 
 
 @dataclass
-class Tested:
-    """Pictures to be scored, read once, and what was wrong with their files."""
+class TestSet:
+    """Images to be scored, read once, and the bad lines and images."""
 
     items: Iterator[Item]
     bad: BadRows = field(default_factory=BadRows)
 
 
-def score_pictures(
-    captioner: Captioner, folder: Path, paths: Sequence[Path], strategy: Strategy | None, *, most: int | None = None
-) -> dict[str, Any]:
-    """Exact match, BLEU-4, CIDEr and loss on a folder of pictures and a file of captions, or on what was held out."""
-    tests = test_pictures(captioner, folder, paths)
-    scores = score_items(captioner, islice(tests.items, most), strategy)
+def evaluate(captioner: Captioner, request: EvaluationRequest) -> dict[str, Any]:
+    """Exact match, BLEU-4, CIDEr and loss; `limit` counts images."""
+    tests = test_images(captioner, request.folder, request.paths)
+    scores = score_items(captioner, islice(tests.items, request.limit), request.strategy)
     return scores | ({"bad_lines": tests.bad.summary()} if tests.bad.count else {})
 
 
-def test_pictures(captioner: Captioner, folder: Path, paths: Sequence[Path]) -> Tested:
-    """The user's, all of them; else what the run of this folder held out."""
+def test_images(captioner: Captioner, folder: Path, paths: Sequence[Path]) -> TestSet:
+    """All images of the user's folder with their captions, or the validation data of the run."""
     bad = BadRows()
     if paths:
-        return Tested(_read(captioner, read_captions(*folder_and_file(paths), on_error="skip", report=bad), bad), bad)
-    run = held_out_of(folder, "the folder of the pictures and the captions' file")
+        return TestSet(_read(captioner, read_captions(*folder_and_file(paths), on_error="skip", report=bad), bad), bad)
+    run = validation_of(folder, "the folder of images and the file of captions")
     settings = CaptionDataConfig.model_validate(run.settings["data"])
     if run.data:
         _, validation = captioned_split(run.data, settings, bad)
-        return Tested(_read(captioner, validation, bad), bad)
-    return Tested(_drawn(captioner.model.config.side, settings.validation), bad)
+        return TestSet(_read(captioner, validation, bad), bad)
+    return TestSet(_drawn(captioner.model.config.side, settings.validation), bad)
 
 
 def _read(captioner: Captioner, captioned: Sequence[CaptionedImage], bad: BadRows) -> Iterator[Item]:
     for one in captioned:
         try:
-            pixels = captioner.see(one.image)
+            pixels = captioner.pixels_of(one.image)
         except ImageError as error:
             bad.add(BadImage(one.image, 0, "bad image", str(error).removeprefix(f"{one.image}: ")))
         else:
@@ -89,34 +87,34 @@ def _drawn(side: int, count: int) -> Iterator[Item]:
 
 
 def score_items(captioner: Captioner, items: Iterator[Item], strategy: Strategy | None = None) -> dict[str, Any]:
-    """The scores of what the model writes on its own, its loss on the true captions, and its attention on scenes."""
+    """The scores of generated captions, the loss of the references, and the attention on scenes."""
     predictions: list[str] = []
     references: list[list[str]] = []
     surprise, tokens, seconds, mass = 0.0, 0, 0.0, AttentionMass()
-    while several := list(islice(items, BATCH)):
-        begun = time.perf_counter()
-        predictions += captioner.texts([item.pixels for item in several], strategy, first=len(predictions))
-        seconds += time.perf_counter() - begun
+    while several := list(islice(items, BATCH_SIZE)):
+        start = time.perf_counter()
+        predictions += captioner.generate_texts([item.pixels for item in several], strategy, first=len(predictions))
+        seconds += time.perf_counter() - start
         references += [item.references for item in several]
-        found = _true(captioner, several, mass)
+        found = _score_references(captioner, several, mass)
         surprise, tokens = surprise + found[0], tokens + found[1]
     if not predictions:
-        raise DataError("no pictures to score")
+        raise DataError("no images to score")
     return {
-        "pictures": len(predictions),
+        "images": len(predictions),
         "loss": surprise / tokens,
         "perplexity": math.exp(min(surprise / tokens, 700.0)),
         **score_captions(predictions, references),
         "cider_d": cider_d(predictions, references).value,
-        "pictures_per_second": len(predictions) / seconds,
+        "images_per_second": len(predictions) / seconds,
         **(_attention(mass) if mass.words else {}),
         "bleu_signature": bleu4(predictions, references).signature,
     }
 
 
 @torch.inference_mode()
-def _true(captioner: Captioner, items: Sequence[Item], mass: AttentionMass) -> tuple[float, int]:
-    """The summed surprise at each picture's first caption and its tokens; `mass` gets where the model looked."""
+def _score_references(captioner: Captioner, items: Sequence[Item], mass: AttentionMass) -> tuple[float, int]:
+    """The summed cross-entropy of each image's first caption, and its tokens; adds the attention to `mass`."""
     names = captioner.tokenizer
     ids = names.encode_batch([item.references[0] for item in items])
     collator = CaptionCollator(names.bos_id, names.eos_id, names.pad_id)
@@ -131,7 +129,7 @@ def _true(captioner: Captioner, items: Sequence[Item], mass: AttentionMass) -> t
 
 
 def _covered(scene: Scene, words: Sequence[int], grid: int) -> list[np.ndarray | None]:
-    """For each token the cells of the thing its word speaks of, if it speaks of one."""
+    """For each token the cells of the object that its word names, if it names one."""
     regions = caption(scene).regions
     cells = [cells_in_box(thing.box, scene.side, grid) for thing in scene.things]
     things = [regions[word] if word >= 0 else None for word in words]
@@ -139,14 +137,14 @@ def _covered(scene: Scene, words: Sequence[int], grid: int) -> list[np.ndarray |
 
 
 def _attention(mass: AttentionMass) -> dict[str, Any]:
-    """Mass on the true thing against chance: of the mean over all heads, as a look is shown, and of each head."""
+    """Attention on the named object against chance: the mean of all heads, and each head."""
     heads = mass.mean  # (layers, heads)
     return {
-        "attention_on_thing": float(heads.mean()),
-        "attention_by_chance": mass.chance,
+        "attention_on_object": float(heads.mean()),
+        "attention_chance": mass.chance,
         "attention_times_chance": float(heads.mean() / mass.chance),
         "by_head": [
-            {"layer": layer + 1, "head": head + 1, "on_thing": float(on), "times_chance": float(on / mass.chance)}
+            {"layer": layer + 1, "head": head + 1, "on_object": float(on), "times_chance": float(on / mass.chance)}
             for (layer, head), on in np.ndenumerate(heads)
         ],
     }

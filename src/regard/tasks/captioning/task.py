@@ -1,7 +1,7 @@
-"""Captioning: a picture in, the next word of its caption as the lesson, whole captions out.
+"""Training a captioner: batches of images with captions, cross-entropy of the next token, BLEU-4 and CIDEr.
 
-Works with any model that answers `model(pixels, target)` with logits (B, T, V), and `model.look(pixels, target)` with
-logits and the weights (B, H, T, P) of one pass, where the weights are part of the lesson.
+Works with any model whose `model(pixels, target)` returns logits (B, T, V); for doubly stochastic attention also
+`model.look(pixels, target)`: logits and attention weights (B, H, T, P) of one pass.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,13 +17,13 @@ from regard.data.batches import DataPosition
 from regard.images.preprocessing import normalize
 from regard.metrics.captions import bleu4, cider, exact_match
 from regard.tasks.captioning.dataset import CaptionBatch
-from regard.tasks.translation.task import Generate, TargetTokenizer
+from regard.tasks.generating import Generate, TargetTokenizer
 
-LONGEST = 100  # tokens a caption may get
+MAX_NEW_TOKENS = 100  # of a caption
 
 
 class Data(Protocol):
-    """Where the batches come from: the user's pictures, or drawn scenes."""
+    """Where the batches come from: the user's images, or synthetic scenes."""
 
     def training_batches(
         self, *, max_tokens: int, seed: int, start: DataPosition
@@ -35,16 +35,16 @@ class Data(Protocol):
 
 
 class CaptioningConfig(Config):
-    """What is asked of a captioner while it learns."""
+    """The training objective of a captioner."""
 
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of the target spread over all tokens")
     doubly_stochastic: float = Field(
-        0.0, ge=0, description="λ of Σ_i (1 - Σ_t a_ti)²: over all words, each cell is looked at once"
+        0.0, ge=0, description="λ of Σ_i (1 - Σ_t a_ti)²: over all words, each cell gets attention 1"
     )
 
 
-class Captioning:
-    """The task, with the tokenizer it writes by; with data to learn from, or without to run."""
+class CaptionTraining:
+    """Captioning as the training loop needs it; without data it only normalizes images and scores predictions."""
 
     name = "captioning"
     unit = "words"
@@ -56,35 +56,35 @@ class Captioning:
         self.config = config or CaptioningConfig()
         self.data = data
 
-    # ------------------------------------------------ learning
+    # ------------------------------------------------ training
 
     def training_batches(
         self, *, max_tokens: int, seed: int, start: DataPosition
     ) -> Iterator[tuple[DataPosition, CaptionBatch]]:
-        """Batches without end from a position on, each with the position behind it."""
-        assert self.data is not None, "this task was made without data"
+        """Endless batches from a position on, each with the position after it."""
+        assert self.data is not None, "made without data"
         return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
     def batches_per_epoch(self, *, max_tokens: int, seed: int) -> int | None:
-        assert self.data is not None, "this task was made without data"
+        assert self.data is not None, "made without data"
         return self.data.batches_per_epoch(max_tokens=max_tokens, seed=seed)
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[CaptionBatch]:
-        """The pictures kept out, or the first `most` of them, once."""
-        assert self.data is not None, "this task was made without data"
+        """The validation images, or the first `most` of them, once."""
+        assert self.data is not None, "made without data"
         return self.data.validation_batches(max_tokens=max_tokens, most=most)
 
     def loss(self, model: Any, batch: CaptionBatch) -> Tensor:
-        """Cross-entropy summed over the batch's real tokens; while training smoothed, and with the second sum."""
+        """Cross-entropy summed over the tokens; in training with label smoothing and doubly stochastic attention."""
         weight = self.config.doubly_stochastic if model.training else 0.0
         pixels = normalize(batch.pixels)
         if not weight:
-            return self._surprise(model, model(pixels, batch.target_in), batch)
+            return self._cross_entropy(model, model(pixels, batch.target_in), batch)
         logits, weights = model.look(pixels, batch.target_in)
-        said = batch.target_out != self.tokenizer.pad_id
-        return self._surprise(model, logits, batch) + weight * uneven(weights, said)
+        padding_mask = batch.target_out != self.tokenizer.pad_id
+        return self._cross_entropy(model, logits, batch) + weight * doubly_stochastic_loss(weights, padding_mask)
 
-    def _surprise(self, model: Any, logits: Tensor, batch: CaptionBatch) -> Tensor:
+    def _cross_entropy(self, model: Any, logits: Tensor, batch: CaptionBatch) -> Tensor:
         return F.cross_entropy(
             logits.flatten(0, 1),
             batch.target_out.flatten(),
@@ -93,14 +93,14 @@ class Captioning:
             reduction="sum",
         )
 
-    # ------------------------------------------------ running
+    # ------------------------------------------------ decoding
 
     def read(self, pixels: np.ndarray) -> Tensor:
-        """Pixels (B, side, side, 3) of uint8 as the numbers a model reads."""
+        """Pixels (B, side, side, 3) of uint8 as the model's input."""
         return normalize(pixels)
 
     def metrics(self, model: Any, loss: float, batches: Iterable[CaptionBatch], generate: Generate) -> dict[str, float]:
-        """Free-running scores of what the model writes for these batches, on its own words."""
+        """Scores of the captions that the model generates for these batches."""
         predictions: list[str] = []
         references: list[list[str]] = []
         for batch in batches:
@@ -109,19 +109,19 @@ class Captioning:
         return score_captions(predictions, references)
 
     def predict(self, model: Any, batch: CaptionBatch, generate: Generate) -> list[str]:
-        """The best caption of each picture of a batch."""
-        found = generate(model, normalize(batch.pixels), [LONGEST] * len(batch.pixels))
+        """The best caption of each image of a batch."""
+        found = generate(model, normalize(batch.pixels), [MAX_NEW_TOKENS] * len(batch.pixels))
         return [self.tokenizer.decode(hypotheses[0].tokens) for hypotheses in found]
 
 
-def uneven(weights: Tensor, said: Tensor) -> Tensor:
-    """Σ_i (1 - Σ_t a_ti)² summed over pictures, averaged over heads (Xu 2015, eq. 14); `said` (B, T) are real words."""
-    looked = (weights * said[:, None, :, None]).sum(2)  # (B, H, P)
-    return (1 - looked).square().sum(-1).mean(1).sum()
+def doubly_stochastic_loss(weights: Tensor, padding_mask: Tensor) -> Tensor:
+    """Σ_i (1 - Σ_t a_ti)² summed over images, averaged over heads (Xu 2015, eq. 14); the mask (B, T) is of tokens."""
+    attention = (weights * padding_mask[:, None, :, None]).sum(2)  # (B, H, P)
+    return (1 - attention).square().sum(-1).mean(1).sum()
 
 
 def score_captions(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Shares for exact match, 0 to 100 for BLEU-4, 0 to 10 for CIDEr."""
+    """Exact match from 0 to 1, BLEU-4 from 0 to 100, CIDEr from 0 to 10."""
     return {
         "exact_match": exact_match(predictions, references),
         "bleu4": bleu4(predictions, references).value,

@@ -22,7 +22,7 @@ from regard.data.rows import RowDataset, RowSplits
 from regard.data.splits import is_validation
 from regard.errors import ConfigError, DataError
 from regard.models.bert import BertForSequenceClassificationConfig
-from regard.tasks.classification.task import Classification, ClassificationConfig, balancing_weights
+from regard.tasks.classification.task import ClassificationConfig, ClassificationTraining, balancing_weights
 from regard.tasks.fine_tuning import (
     check_lengths,
     encoder_tokenizer,
@@ -93,7 +93,7 @@ def _prepare(
     training, notes = encoder.rows(corpus.training, "to train on")
     validation, others = encoder.rows(first, "held out")
     weights = _class_weights(run.task, corpus)
-    task = Classification(RowSplits(training, validation), corpus.labels, corpus.metrics, weights)
+    task = ClassificationTraining(RowSplits(training, validation), corpus.labels, corpus.metrics, weights)
     what = f"{len(corpus.labels)} classes ({', '.join(corpus.labels[:10])})" if corpus.labels else "a score"
     notes = [
         *corpus.notes,
@@ -102,7 +102,7 @@ def _prepare(
         *others,
     ]
     start = warm_start(inputs, encoder_weights(inputs, config, score=_mean_score(corpus)))
-    return PreparedTask(task, config, notes, start, {"pairs": has_pairs, "longest": max_length})
+    return PreparedTask(task, config, notes, start, {"pairs": has_pairs, "max_length": max_length})
 
 
 def _mean_score(corpus: "LabeledCorpus") -> float | None:

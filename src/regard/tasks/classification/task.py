@@ -1,6 +1,6 @@
-"""Classification: a text or a pair in, its class or its score as the lesson (Devlin 2019, 3.2).
+"""Training a classifier: texts or pairs with their classes, or with scores (Devlin 2019, 3.2).
 
-Works with any model that answers `model(ids, segment_ids)` with logits (B, C); of a score, (B, 1).
+Works with any model whose `model(ids, segment_ids)` returns logits (B, C); for a score, (B, 1).
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,13 +18,15 @@ from regard.tasks.row_batches import RowLearning
 
 
 class ClassificationConfig(Config):
-    """What is asked of a classifier while it learns."""
+    """The training objective of a classifier."""
 
-    class_weights: bool = Field(False, description="a rare class counts as much as a common one")
+    class_weights: bool = Field(
+        False, description="weight the classes, so that a rare class counts as much as a common one"
+    )
 
 
-class Classification(RowLearning):
-    """The task, with its data. Without labels it is a score that is learned."""
+class ClassificationTraining(RowLearning):
+    """Classification as the training loop needs it; without labels, regression of a score."""
 
     name = "classification"
     unit = "rows"
@@ -36,7 +38,7 @@ class Classification(RowLearning):
         self.labels, self.metric_names, self.weights = labels, metrics, weights
 
     def loss(self, model: Any, batch: RowBatch) -> Tensor:
-        """Summed over the rows: cross-entropy, weighted by class where it is to be; of a score the squared error."""
+        """Summed over the rows: cross-entropy, with class weights where given; for a score the squared error."""
         logits = model(batch.ids, batch.segment_ids)
         if not self.labels:
             return F.mse_loss(logits[:, 0], batch.targets, reduction="sum")
@@ -44,21 +46,21 @@ class Classification(RowLearning):
 
     @torch.no_grad()
     def metrics(self, model: Any, loss: float, batches: Iterable[RowBatch], generate: Any) -> dict[str, float]:
-        found, wanted = [], []
+        predicted, targets = [], []
         for batch in batches:
-            found.append(model(batch.ids, batch.segment_ids))
-            wanted.append(batch.targets)
-        return score_logits(torch.cat(found), torch.cat(wanted), self.labels, self.metric_names)
+            predicted.append(model(batch.ids, batch.segment_ids))
+            targets.append(batch.targets)
+        return score_logits(torch.cat(predicted), torch.cat(targets), self.labels, self.metric_names)
 
 
-def score_logits(logits: Tensor, wanted: Tensor, labels: Sequence[str], metrics: Sequence[str]) -> dict[str, float]:
-    """The scores of what the model thinks."""
+def score_logits(logits: Tensor, targets: Tensor, labels: Sequence[str], metrics: Sequence[str]) -> dict[str, float]:
+    """The metrics of the model's predictions."""
     if not labels:
-        return regression_metrics(logits[:, 0].tolist(), wanted.tolist(), metrics)
-    return label_metrics([labels[i] for i in logits.argmax(-1)], [labels[i] for i in wanted], labels, metrics)
+        return regression_metrics(logits[:, 0].tolist(), targets.tolist(), metrics)
+    return label_metrics([labels[i] for i in logits.argmax(-1)], [labels[i] for i in targets], labels, metrics)
 
 
 def balancing_weights(counts: Sequence[int]) -> Tensor:
-    """A weight a class, so that each that occurs has the same sum, and the mean over all rows is 1."""
+    """A weight per class: each class that occurs has the same total weight, and the mean over all rows is 1."""
     each = torch.tensor(counts, dtype=torch.float)
     return each.sum() / ((each > 0).sum() * each.clamp(min=1))

@@ -13,7 +13,7 @@ from regard.huggingface.language import symbols_of
 from regard.models.base import CausalLMConfig
 from regard.tasks.language_modeling.dataset import LanguageText
 from regard.tasks.language_modeling.pipeline import TextGenerator
-from regard.tasks.language_modeling.task import LanguageModeling, LanguageModelingConfig
+from regard.tasks.language_modeling.task import LanguageModelingConfig, LanguageModelTraining
 from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs, load_or_make_tokenizer
 from regard.tasks.warm_start import warm_start_embeddings, warm_start_from
 from regard.tokenizers.text import TextTokenizer
@@ -60,9 +60,11 @@ def prepare(run: LanguageModelingRun, inputs: TrainingInputs, tokenizer_file: Pa
                 "embeddings; give one"
             )
         weights = inputs.pipeline.model.state_dict()
-        return PreparedTask(LanguageModeling(data), run.model, notes, warm_start_from(weights))
+        return PreparedTask(LanguageModelTraining(data), run.model, notes, warm_start_from(weights))
     config = run.model.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))
-    return PreparedTask(LanguageModeling(data), config, notes, warm_start_embeddings(settings.word_vectors, tokenizer))
+    return PreparedTask(
+        LanguageModelTraining(data), config, notes, warm_start_embeddings(settings.word_vectors, tokenizer)
+    )
 
 
 def pretrained_config(inputs: TrainingInputs) -> CausalLMConfig:

@@ -1,14 +1,12 @@
-"""Score language models on text: the user's, or what a run held out. A window of text is in memory at a time."""
+"""Evaluate a language model on text. A few windows of text are in memory at a time."""
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor
 
 from regard.data.batches import IGNORE_INDEX
@@ -18,86 +16,75 @@ from regard.data.readers.documents import read_documents
 from regard.data.readers.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.errors import DataError
+from regard.tasks.base import EvaluationRequest
 from regard.tasks.language_modeling.pipeline import TextGenerator
-from regard.tasks.language_modeling.task import surprise
-from regard.tasks.run_settings import Reading, held_out_of, settings_of, told
+from regard.tasks.language_modeling.task import loss_metrics
+from regard.tasks.run_settings import TextReadingConfig, override_reading, read_run_settings, validation_of
 from regard.tokenizers.text import TextTokenizer
 
-ROWS = 8  # windows side by side
-LOGITS = 2**24  # numbers in memory at a time
-LONGEST = 2048  # tokens of a window, where the model sees more
+BATCH_SIZE = 8  # windows in a batch
+MAX_LOGITS = 2**24  # in memory at a time
+MAX_WINDOW = 2048  # tokens, where the model's context is longer
 
 
-class TextReading(Reading):
-    """How text to be scored is read."""
+def evaluate(pipeline: TextGenerator, request: EvaluationRequest) -> dict[str, Any]:
+    """Loss, perplexity and bits per byte on the text of these files, or on the validation text of the folder's run.
 
-    field: str = Field("text", min_length=1, description="where a JSON line or a Parquet row has its text")
-
-
-def score_text(
-    writer: TextGenerator,
-    folder: Path,
-    paths: Sequence[Path],
-    *,
-    most: int | None = None,
-    assignments: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Loss, perplexity and bits a byte on the text of these files, or on what the folder's run held out.
-
-    Documents follow one another as in training, the end symbol between them, in windows as long as the model sees, but
-    no longer than 2,048 tokens; of `most` only the first so many tokens. A run's own settings say where a line has its
-    text, unless the assignments do, and whether documents see each other.
+    Documents follow one another as in training, with the end token between them, in windows of the model's context, at
+    most 2,048 tokens; `limit` counts tokens. The run's settings say which field of a line is its text, unless the
+    assignments do, and whether documents attend to each other.
     """
     bad = BadRows()
-    run = settings_of(folder) if paths else held_out_of(folder, "the text to score it on")
+    folder, paths = request.folder, request.paths
+    run = read_run_settings(folder) if paths else validation_of(folder, "the text to score it on")
     config = TextDataConfig() if run is None else TextDataConfig.model_validate(run.settings["data"])
     if paths or run is None:
-        reading = told(TextReading(field=config.field), assignments)
+        reading = override_reading(TextReadingConfig(field=config.field), request.assignments)
         pieces = read_documents(paths, field=reading.field, on_error=reading.on_error, report=bad)
     else:
         pieces = (TextCorpus(run.data, config) if run.data else PythonDocs(config)).validation()
-    scores = score_pieces(writer, pieces, most=most, apart=config.separate_documents)
+    scores = score_pieces(pipeline, pieces, limit=request.limit, apart=config.separate_documents)
     return scores | ({"bad_lines": bad.summary()} if bad.count else {})
 
 
 def score_pieces(
-    writer: TextGenerator, pieces: Iterator[TextChunk], *, most: int | None = None, apart: bool = False
+    pipeline: TextGenerator, pieces: Iterator[TextChunk], *, limit: int | None = None, apart: bool = False
 ) -> dict[str, Any]:
-    """The same on documents in pieces; `apart`: attention stays inside each, and its first token is no target."""
-    reader = _Reader(writer.tokenizer, pieces, apart)
-    context = min(writer.context, LONGEST)
-    total, tokens, spelled, begun = 0.0, 0, 0, time.perf_counter()
-    for window in reader.windows(context, math.inf if most is None else most):
-        ids, asked, documents = window  # (B, T + 1) each
+    """The same on documents in pieces; `apart`: attention stays inside a document, and its first token is no target."""
+    reader = _Reader(pipeline.tokenizer, pieces, apart)
+    context = min(pipeline.context, MAX_WINDOW)
+    total, tokens, spelled, start = 0.0, 0, 0, time.perf_counter()
+    for window in reader.windows(context, math.inf if limit is None else limit):
+        ids, is_target, documents = window  # (B, T + 1) each
         segment_ids = documents[:, :-1] - documents[:, :1] + 1 if apart else None
-        targets = ids[:, 1:].masked_fill(asked[:, 1:] == 0, IGNORE_INDEX)
-        total += _surprise(writer.model, ids[:, :-1], targets, segment_ids)
+        targets = ids[:, 1:].masked_fill(is_target[:, 1:] == 0, IGNORE_INDEX)
+        total += _cross_entropy(pipeline.model, ids[:, :-1], targets, segment_ids)
         scored = targets[targets != IGNORE_INDEX]
         tokens += len(scored)
         spelled += reader.spelled(scored)
     if not tokens:
-        raise DataError("one token of text or none; wanted at least two, so that one can be foretold")
-    # Exact where tokens spell the text as it is; else the share of it that these tokens spell.
+        raise DataError("one token of text or none; wanted at least two, so that one can be predicted")
+    # Exact where tokens decode to the text as it is; else estimated by the share of it that these tokens decode to.
     text_bytes = round(reader.bytes * spelled / reader.spelled_bytes) if spelled else 0
-    other = surprise(total / tokens, tokens=tokens, text_bytes=max(1, text_bytes))
+    other = loss_metrics(total / tokens, tokens=tokens, text_bytes=max(1, text_bytes))
     if not text_bytes:
-        del other["bits_per_byte"]  # nothing but an end was foretold
+        del other["bits_per_byte"]  # only end tokens were predicted
     return {
         "tokens": tokens,
         "bytes": text_bytes,
-        "window": context,
+        "context": context,
         "loss": total / tokens,
         **other,
-        "tokens_per_second": tokens / (time.perf_counter() - begun),
+        "tokens_per_second": tokens / (time.perf_counter() - start),
     }
 
 
 @torch.inference_mode()
-def _surprise(model: Any, ids: Tensor, targets: Tensor, segment_ids: Tensor | None) -> float:
-    """Summed cross-entropy of the targets (B, T), by the model's own logits, some at a time."""
-    words, truth = model.read(ids, segment_ids).flatten(0, 1), targets.flatten()
-    rows = max(1, LOGITS // model.config.vocab_size)
-    pairs = zip(words.split(rows), truth.split(rows), strict=True)
+def _cross_entropy(model: Any, ids: Tensor, targets: Tensor, segment_ids: Tensor | None) -> float:
+    """Summed cross-entropy of the targets (B, T), a part of the logits at a time."""
+    hidden, truth = model.read(ids, segment_ids).flatten(0, 1), targets.flatten()
+    rows = max(1, MAX_LOGITS // model.config.vocab_size)
+    pairs = zip(hidden.split(rows), truth.split(rows), strict=True)
     return sum(
         F.cross_entropy(model.logits(some), wanted, ignore_index=IGNORE_INDEX, reduction="sum").item()
         for some, wanted in pairs
@@ -105,7 +92,7 @@ def _surprise(model: Any, ids: Tensor, targets: Tensor, segment_ids: Tensor | No
 
 
 class _Reader:
-    """Text as windows of tokens, and how much was read."""
+    """Text as windows of tokens, with counts of what was read."""
 
     def __init__(self, tokenizer: TextTokenizer, pieces: Iterator[TextChunk], apart: bool) -> None:
         self._tokenizer = tokenizer
@@ -117,10 +104,10 @@ class _Reader:
         self.bytes = self.spelled_bytes = 0
 
     def spelled(self, ids: Tensor) -> int:
-        """The bytes that these tokens spell."""
+        """The number of bytes that these tokens decode to."""
         return int(self._lengths[ids].sum())
 
-    def windows(self, context: int, most: float) -> Iterator[Tensor]:
+    def windows(self, context: int, limit: float) -> Iterator[Tensor]:
         """(3, B, T + 1): ids, whether each may be a target, the number of its document.
 
         Each window begins with the last token of the one before; the last may be shorter.
@@ -128,21 +115,21 @@ class _Reader:
         row = torch.empty(3, 0, dtype=torch.int64)
         for piece in self._pieces:
             row = torch.cat([row, self._tokens(piece)], dim=1)
-            start, several = 0, ROWS * context
-            while row.shape[1] - start > several and most >= several:
+            start, several = 0, BATCH_SIZE * context
+            while row.shape[1] - start > several and limit >= several:
                 yield _folded(row[:, start : start + several + 1], context)
-                start, most = start + several, most - several
+                start, limit = start + several, limit - several
             row = row[:, start:]
-            if row.shape[1] > most:
+            if row.shape[1] > limit:
                 break
-        row = row[:, : int(min(most, row.shape[1])) + 1]
+        row = row[:, : int(min(limit, row.shape[1])) + 1]
         if whole := max(0, row.shape[1] - 1) // context * context:
             yield _folded(row[:, : whole + 1], context)
         if row.shape[1] - whole > 1:
             yield row[:, None, whole:]
 
     def _tokens(self, piece: TextChunk) -> Tensor:
-        """A piece as (3, T). The begin symbol, where the model wants it, is given, never asked for."""
+        """A piece as (3, T). The begin token, where the model has one, is never a target."""
         ids = self._tokenizer.encode(piece.text)
         self.bytes += len(piece.text.encode())
         self.spelled_bytes += self.spelled(torch.tensor(ids, dtype=torch.int64))

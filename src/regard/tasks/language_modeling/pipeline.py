@@ -1,4 +1,4 @@
-"""A language model at work: prompts in, what comes next out, as a whole or as it is written."""
+"""A language model in use: prompts in, generated text out, at the end or streamed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,19 +17,20 @@ from regard.tokenizers.chat import apply_chat_template
 from regard.tokenizers.streaming import StreamDecoder
 from regard.tokenizers.text import TextTokenizer
 
-BATCH = 16  # prompts written on side by side
-TOKENS = 200  # new tokens at most, where the caller says nothing
-OWN = Sample(temperature=0.8, top_p=0.95)  # how a model trained here writes where the caller says nothing
-ROUND, DRAW = 2**40, 2**48  # chance goes by number: what a text draws when it is written on must differ
+BATCH_SIZE = 16  # prompts decoded together
+MAX_NEW_TOKENS = 200  # by default
+DEFAULT_STRATEGY = Sample(temperature=0.8, top_p=0.95)  # of a model trained here
+# A row's number seeds its samples: each continuation beyond the context, and each sample, has a number of its own.
+ROUND_SEED, SAMPLE_SEED = 2**40, 2**48
 
 BestBy = Literal["likelihood", "mean", "consistency"]
-Tell = Callable[[str], None]
-Sees = Callable[[int, list[int]], bool]
+OnText = Callable[[str], None]
+OnToken = Callable[[int, list[int]], bool]  # (sample, all its tokens so far) -> stop here
 
 
 @dataclass(frozen=True)
 class Token:
-    """One token of a text, and how likely the model found it there."""
+    """One token of a text and its log probability."""
 
     text: str
     log_probability: float
@@ -37,22 +38,22 @@ class Token:
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """One text the model wrote."""
+    """One generated text."""
 
     text: str
     tokens: list[int]
     log_probability: float
     score: float  # what it is ranked by
     ended: bool  # False: cut off at the limit
-    forgot: bool = False  # it outgrew the context: its beginning was out of sight at its end
+    forgot: bool = False  # it outgrew the context: its end was generated without its beginning
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What was written for one prompt, the best first; `text` and `score` are the best one's."""
+    """The texts generated for one prompt, the best first; `text` and `score` are the best one's."""
 
     prompt: str
-    ids: list[int]  # of the prompt, as the model was given it
+    ids: list[int]  # of the prompt, special tokens included
     texts: list[GeneratedText]
 
     @property
@@ -65,12 +66,14 @@ class Generation:
 
 
 class TextGenerator:
-    """`run("Once upon a time").text`; `.model` is the nn.Module, `.tokenizer` its words.
+    """`run("Once upon a time").text`; `.model` is the nn.Module, `.tokenizer` its tokenizer.
 
-    `strategy` is how it writes where the caller says nothing.
+    `strategy` is the default way to decode.
     """
 
-    def __init__(self, kind: str, model: nn.Module, tokenizer: TextTokenizer, strategy: Strategy = OWN) -> None:
+    def __init__(
+        self, kind: str, model: nn.Module, tokenizer: TextTokenizer, strategy: Strategy = DEFAULT_STRATEGY
+    ) -> None:
         self.kind = kind
         self.model: Any = model
         self.tokenizer = tokenizer
@@ -88,16 +91,16 @@ class TextGenerator:
 
     @classmethod
     def adopt(cls, found: Loaded) -> "TextGenerator":
-        """A model from elsewhere writes the likeliest token, as it does there."""
+        """A model in another format; greedy by default, as it is there."""
         return cls(found.kind, found.model, found.tokenizer, Greedy())
 
     @property
     def context(self) -> int:
-        """The most tokens it sees at once."""
+        """The most tokens that the model attends to."""
         return int(self.model.config.context)
 
     def run(self, prompt: str, strategy: Strategy | None = None, **options: Any) -> Generation:
-        """Write on from one prompt; the options are those of `run_all`."""
+        """Continue one prompt; the options are those of `run_all`."""
         return self.run_all([prompt], strategy, **options)[0]
 
     def run_all(
@@ -105,32 +108,35 @@ class TextGenerator:
         prompts: Sequence[str],
         strategy: Strategy | None = None,
         *,
-        tokens: int = TOKENS,
+        max_new_tokens: int = MAX_NEW_TOKENS,
         stop: Sequence[str] = (),
         best_by: BestBy = "likelihood",
         truncate: bool = False,
         specials: bool = False,
-        tell: Tell | None = None,
+        on_text: OnText | None = None,
     ) -> list[Generation]:
-        """Write on from many prompts, in batches; each gets what it would get alone.
+        """Continue many prompts, in batches; each gets what it would get alone.
 
-        At most `tokens` new tokens, or until one of the `stop` strings, which is left out. A prompt longer than the
-        context is an error, or loses its beginning where `truncate` says so. With `specials` names such as
-        "<|im_end|>" in a prompt are those tokens. `tell` is given the text of a single prompt as it is written.
+        At most `max_new_tokens`, or until one of the `stop` strings, which is left out. A prompt longer than the
+        context is an error; with `truncate` it loses its beginning. With `specials`, "<|im_end|>" and the like in a
+        prompt are special tokens. `on_text` streams: it is called with each new part of the text of a single prompt.
         """
         strategy = strategy or self.strategy
-        if (stop or tell) and isinstance(strategy, Beam):
-            raise InputError("a beam settles on a text only at its end: it can neither stop at a string nor be told")
-        if tell is not None and (len(prompts) != 1 or getattr(strategy, "num_samples", 1) != 1):
-            raise InputError(f"only one text at a time can be told, got {len(prompts)} prompts")
+        if (stop or on_text) and isinstance(strategy, Beam):
+            raise InputError(
+                "beam search cannot stream or stop at a string: a beam's text is known only at the end; "
+                "use --greedy or --sample"
+            )
+        if on_text is not None and (len(prompts) != 1 or getattr(strategy, "num_samples", 1) != 1):
+            raise InputError(f"only one text can be streamed at a time, got {len(prompts)} prompts")
         if any(not text for text in stop):
-            raise InputError("a stop string is empty; it would stop before the first word")
+            raise InputError("a stop string is empty; it would stop before the first token")
         found: list[Generation] = []
-        for start in range(0, len(prompts), BATCH):
-            several = prompts[start : start + BATCH]
+        for start in range(0, len(prompts), BATCH_SIZE):
+            several = prompts[start : start + BATCH_SIZE]
             ids = [self.encode(prompt, truncate=truncate, specials=specials) for prompt in several]
-            pages = [Page(self.tokenizer, given, stop, tell) for given in ids]
-            texts = self._write(ids, strategy, tokens, start, pages)
+            streams = [TextStream(self.tokenizer, given, stop, on_text) for given in ids]
+            texts = self._generate(ids, strategy, max_new_tokens, start, streams)
             found += [
                 Generation(prompt, given, _ranked(each, best_by))
                 for prompt, given, each in zip(several, ids, texts, strict=True)
@@ -143,7 +149,7 @@ class TextGenerator:
         """The answer to a conversation: messages with a "role" (system, user, assistant) and their "content"."""
         if self.tokenizer.chat_template is None:
             raise InputError(
-                "this model has no chat template: it continues texts, it does not answer; leave out --chat"
+                "this model has no chat template: it continues texts and does not answer messages; leave out --chat"
             )
         names = [
             None if n is None else self.tokenizer.id_to_token(n) for n in (self.tokenizer.bos_id, self.tokenizer.eos_id)
@@ -152,7 +158,7 @@ class TextGenerator:
         return self.run(prompt, strategy, specials=True, **options)
 
     def encode(self, prompt: str, *, truncate: bool = False, specials: bool = False) -> list[int]:
-        """The ids of a prompt: the begin symbol first where the model wants it; else for an empty one the end."""
+        """The ids of a prompt, after the begin token where the model has one; else an empty prompt is the end token."""
         ids = self.tokenizer.encode(prompt, parse_special_tokens=specials)
         first = self.tokenizer.prepended_bos_id
         if first is None and not ids:  # as if another text had ended here
@@ -160,30 +166,30 @@ class TextGenerator:
         if first is not None and ids[:1] != [first]:  # a chat template may have put it there already
             ids = [first, *ids]
         if not ids:
-            raise InputError("the prompt is empty and this model has no symbol to begin with; give it a first word")
+            raise InputError("the prompt is empty and this model has no begin token; give it a first word")
         if len(ids) > self.context:
             if not truncate:
                 raise InputError(
-                    f"the prompt has {len(ids):,} tokens, this model sees {self.context:,} at once; "
-                    "shorten it, or let go of its beginning with --truncate left"
+                    f"the prompt has {len(ids):,} tokens, this model's context is {self.context:,}; "
+                    "shorten it, or drop its beginning with --truncate left"
                 )
             ids = self._last(ids, self.context)
         return ids
 
     def log_probabilities(self, prompt: list[int], tokens: list[int]) -> list[Token]:
-        """How likely the model finds each token of a text behind a prompt, by one more look at all of it."""
+        """The log probability of each token of a text after a prompt, by one more forward pass."""
         if not tokens:
             return []
         ids = torch.tensor([[*prompt, *tokens]])[:, -self.context - 1 :]
-        places = ids.shape[1] - 1
-        seen = min(len(tokens), places)
+        length = ids.shape[1] - 1
+        scored = min(len(tokens), length)
         with torch.inference_mode():
-            hidden = self.model.read(ids[:, :-1].to(self._device))[0, places - seen :]
-            logits = self.model.logits(hidden).log_softmax(-1)  # of the text alone: a long prompt's would be large
-        gains = logits.gather(1, ids[0, -seen:, None].to(self._device))[:, 0].tolist()
-        unseen = [float("nan")] * (len(tokens) - seen)  # its context is gone
+            hidden = self.model.read(ids[:, :-1].to(self._device))[0, length - scored :]
+            logits = self.model.logits(hidden).log_softmax(-1)  # not of the prompt: that could be large
+        gains = logits.gather(1, ids[0, -scored:, None].to(self._device))[:, 0].tolist()
+        unscored = [float("nan")] * (len(tokens) - scored)  # outside of the context
         names = self.tokenizer.token_labels(tokens)
-        return [Token(name, gain) for name, gain in zip(names, [*unseen, *gains], strict=True)]
+        return [Token(name, gain) for name, gain in zip(names, [*unscored, *gains], strict=True)]
 
     # ------------------------------------------------ inside
 
@@ -192,63 +198,63 @@ class TextGenerator:
         return next(self.model.parameters()).device
 
     def _last(self, ids: list[int], room: int) -> list[int]:
-        """The last ids, `room` of them; a model that wants a begin symbol keeps it first, as it was trained."""
+        """The last `room` ids; a begin token stays first, as in training."""
         first = self.tokenizer.prepended_bos_id
         if first is None or len(ids) <= room or room == 1:
             return ids[-room:]
         return [first, *ids[1 - room :]]
 
-    def _write(
-        self, prompts: list[list[int]], strategy: Strategy, tokens: int, first: int, pages: list["Page"]
+    def _generate(
+        self, prompts: list[list[int]], strategy: Strategy, max_new_tokens: int, first: int, streams: list["TextStream"]
     ) -> list[list[GeneratedText]]:
-        """What the strategy finds for each prompt; a text that fills the context is written on from its second half."""
-        rooms, numbers = [tokens] * len(prompts), list(range(first, first + len(prompts)))
-        found = self._round(strategy, prompts, rooms, numbers, [page.sees for page in pages])
+        """The texts for each prompt. A text that fills the context is continued from its second half."""
+        rooms, numbers = [max_new_tokens] * len(prompts), list(range(first, first + len(prompts)))
+        found = self._round(strategy, prompts, rooms, numbers, [stream.on_token for stream in streams])
         drafts = [
-            [Draft(page, number, prompt, one) for one in several]
-            for page, number, prompt, several in zip(pages, numbers, prompts, found, strict=True)
+            [Draft(stream, number, prompt, one) for one in several]
+            for stream, number, prompt, several in zip(streams, numbers, prompts, found, strict=True)
         ]
-        alone = replace(strategy, num_samples=1) if isinstance(strategy, Sample) else strategy
+        single = replace(strategy, num_samples=1) if isinstance(strategy, Sample) else strategy
         rounds = 0
-        while going := [draft for several in drafts for draft in several if draft.goes_on(tokens)]:
+        while unfinished := [draft for several in drafts for draft in several if draft.goes_on(max_new_tokens)]:
             rounds += 1
-            kept = [self._last([*draft.prompt, *draft.tokens], max(1, self.context // 2)) for draft in going]
-            rooms = [tokens - len(draft.tokens) for draft in going]
-            numbers = [draft.number + rounds * ROUND + draft.draw * DRAW for draft in going]
-            found = self._round(alone, kept, rooms, numbers, [draft.sees for draft in going])
-            for draft, several in zip(going, found, strict=True):
+            kept = [self._last([*draft.prompt, *draft.tokens], max(1, self.context // 2)) for draft in unfinished]
+            rooms = [max_new_tokens - len(draft.tokens) for draft in unfinished]
+            numbers = [draft.number + rounds * ROUND_SEED + draft.draw * SAMPLE_SEED for draft in unfinished]
+            found = self._round(single, kept, rooms, numbers, [draft.on_token for draft in unfinished])
+            for draft, several in zip(unfinished, found, strict=True):
                 draft.add(several[0])
         penalty = strategy.length_penalty if isinstance(strategy, Beam) else 0.0
         return [[draft.done(penalty) for draft in several] for several in drafts]
 
     def _round(
-        self, strategy: Strategy, prompts: list[list[int]], rooms: list[int], numbers: list[int], sees: list[Sees]
+        self, strategy: Strategy, prompts: list[list[int]], rooms: list[int], numbers: list[int], watch: list[OnToken]
     ) -> list[list[Hypothesis]]:
-        """Write all prompts on side by side, each as far as its room and the context go."""
+        """Continue all prompts in one batch, each as far as its room and the context allow."""
         limits = Limits(
             [min(room, self.context - len(prompt) + 1) for room, prompt in zip(rooms, prompts, strict=True)],
             row_ids=numbers,
             stop_ids=self.tokenizer.eos_ids,
             vocab_size=self.tokenizer.vocab_size,
             prompts=prompts,
-            on_token=lambda row, draw, written: sees[row](draw, written),
+            on_token=lambda row, draw, tokens: watch[row](draw, tokens),
         )
         return generate(self.model, prompts, strategy, limits)
 
 
 class Draft:
-    """One text as it is written round by round."""
+    """One text, generated round by round."""
 
-    def __init__(self, page: "Page", number: int, prompt: list[int], found: Hypothesis) -> None:
-        self.page, self.number, self.prompt, self.draw = page, number, prompt, found.sample
+    def __init__(self, stream: "TextStream", number: int, prompt: list[int], found: Hypothesis) -> None:
+        self.stream, self.number, self.prompt, self.draw = stream, number, prompt, found.sample
         self.tokens, self.log_probability, self.ended = list(found.tokens), found.log_probability, found.ended
-        self.score: float | None = found.score  # none: it has grown since
+        self.score: float | None = found.score  # None: it has grown since
 
-    def goes_on(self, tokens: int) -> bool:
-        return not self.ended and len(self.tokens) < tokens
+    def goes_on(self, max_new_tokens: int) -> bool:
+        return not self.ended and len(self.tokens) < max_new_tokens
 
-    def sees(self, _draw: int, written: list[int]) -> bool:
-        return self.page.sees(self.draw, written)
+    def on_token(self, _draw: int, tokens: list[int]) -> bool:
+        return self.stream.on_token(self.draw, tokens)
 
     def add(self, more: Hypothesis) -> None:
         self.tokens += more.tokens
@@ -259,55 +265,61 @@ class Draft:
         forgot, score = self.score is None, self.score
         if score is None:
             score = self.log_probability / (len(self.tokens) + self.ended) ** length_penalty
-        return GeneratedText(self.page.text(self.tokens), self.tokens, self.log_probability, score, self.ended, forgot)
+        text = self.stream.finish(self.tokens)
+        return GeneratedText(text, self.tokens, self.log_probability, score, self.ended, forgot)
 
 
-class Page:
-    """The texts of one prompt while they are written: sees stop strings, and tells what is certain of the first."""
+class TextStream:
+    """The texts of one prompt while they are generated: finds stop strings, and streams what is final of the first.
 
-    def __init__(self, tokenizer: TextTokenizer, prompt: list[int], stop: Iterable[str], tell: Tell | None) -> None:
+    The end of a text is held back while it may be the beginning of a stop string.
+    """
+
+    def __init__(
+        self, tokenizer: TextTokenizer, prompt: list[int], stop: Iterable[str], on_text: OnText | None
+    ) -> None:
         self.tokenizer = tokenizer
-        self.continuing = bool(tokenizer.decode(prompt))  # a begin symbol alone is no text to go on from
+        self.continuing = bool(tokenizer.decode(prompt))  # a begin token alone is no text to continue
         self.stop = list(stop)
-        self.tell = tell
+        self.on_text = on_text
         self._decoders: dict[int, StreamDecoder] = {}
         self._texts: dict[int, str] = {}
-        self._told = 0
+        self._streamed = 0
 
-    def sees(self, draw: int, written: list[int]) -> bool:
-        """One more token was written; True: a stop string stands there."""
-        if not self.stop and self.tell is None:
+    def on_token(self, draw: int, tokens: list[int]) -> bool:
+        """One more token of a sample was generated; True: the text has a stop string."""
+        if not self.stop and self.on_text is None:
             return False
         if draw not in self._decoders:
             self._decoders[draw] = StreamDecoder(self.tokenizer, continuing=self.continuing)
             self._texts[draw] = ""
-        new = self._decoders[draw].add(written[-1])
+        new = self._decoders[draw].add(tokens[-1])
         text = self._texts[draw] = self._texts[draw] + new
         stopped = any(stop in text[-(len(stop) + len(new)) :] for stop in self.stop)
-        self._say(self._cut(text) if stopped else text[: len(text) - self._uncertain(text)])
+        self._send(self._cut(text) if stopped else text[: len(text) - self._held_back(text)])
         return stopped
 
-    def text(self, written: list[int]) -> str:
-        """The whole text, up to the first stop string; what was not told yet is told."""
-        whole = self._cut(self.tokenizer.decode(written, continuing=self.continuing))
-        self._say(whole)
-        return whole
+    def finish(self, tokens: list[int]) -> str:
+        """The whole text, up to the first stop string; streams the rest of it."""
+        text = self._cut(self.tokenizer.decode(tokens, continuing=self.continuing))
+        self._send(text)
+        return text
 
     def _cut(self, text: str) -> str:
-        return text[: min((place for stop in self.stop if (place := text.find(stop)) >= 0), default=len(text))]
+        return text[: min((index for stop in self.stop if (index := text.find(stop)) >= 0), default=len(text))]
 
-    def _uncertain(self, text: str) -> int:
-        """How much of the text's end may be the beginning of a stop string."""
+    def _held_back(self, text: str) -> int:
+        """How many characters at the end of the text may be the beginning of a stop string."""
         return max((size for stop in self.stop for size in range(len(stop)) if text.endswith(stop[:size])), default=0)
 
-    def _say(self, text: str) -> None:
-        if self.tell is not None and len(text) > self._told:
-            self.tell(text[self._told :])
-            self._told = len(text)
+    def _send(self, text: str) -> None:
+        if self.on_text is not None and len(text) > self._streamed:
+            self.on_text(text[self._streamed :])
+            self._streamed = len(text)
 
 
 def _ranked(texts: list[GeneratedText], best_by: BestBy) -> list[GeneratedText]:
-    """The texts, the best first, each with what it is ranked by as its score."""
+    """The texts, the best first; what they are ranked by becomes their score."""
     if best_by == "consistency" and len(texts) > 1:
         scores = self_consistency([one.text for one in texts])
     elif best_by == "mean":

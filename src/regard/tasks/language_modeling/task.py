@@ -1,4 +1,4 @@
-"""Language modeling: any text in, the next token as the lesson.
+"""Training a language model: windows of text, cross-entropy of the next token, perplexity and bits per byte.
 
 Works with any model whose `model.read(ids, segment_ids)` returns hidden states (B, T, D) and whose `table` (V, D) is
 the output projection. The logits of a whole batch never exist at once: see ops.cross_entropy.
@@ -17,13 +17,13 @@ from regard.tasks.language_modeling.dataset import LanguageText, TextBatch
 
 
 class LanguageModelingConfig(Config):
-    """What is asked of a language model while it learns: the next token, nothing else."""
+    """The training objective of a language model: the next token; there is nothing to set."""
 
 
-class LanguageModeling:
-    """The task, with its data."""
+class LanguageModelTraining:
+    """Language modeling as the training loop needs it."""
 
-    name = "language"
+    name = "language-modeling"
     unit = "tokens"
 
     def __init__(self, data: LanguageText) -> None:
@@ -32,11 +32,11 @@ class LanguageModeling:
     def training_batches(
         self, *, max_tokens: int, seed: int, start: DataPosition
     ) -> Iterator[tuple[DataPosition, TextBatch]]:
-        """Random windows without end, each step's a pure function of (seed, step)."""
+        """Endless random windows; those of a step are a pure function of (seed, step)."""
         return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
     def batches_per_epoch(self, *, max_tokens: int, seed: int) -> None:
-        """Windows are drawn without end."""
+        """None: windows are sampled without end."""
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[TextBatch]:
         return self.data.validation_batches(max_tokens=max_tokens, most=most)
@@ -47,16 +47,16 @@ class LanguageModeling:
         return linear_cross_entropy(hidden.flatten(0, 1), model.table, batch.targets.flatten())
 
     def metrics(self, model: Any, loss: float, batches: Iterable[TextBatch], generate: Any) -> dict[str, float]:
-        """What the held-out loss means: perplexity, and bits a byte of text, which no tokenizer flatters.
+        """Perplexity, and bits per byte of text, which does not depend on the tokenizer.
 
-        How many bytes a token has is counted over all held-out text, also where the loss is of its beginning.
+        The bytes per token are those of the whole validation text, also where the loss is of its beginning only.
         """
         validation = self.data.validation
-        return surprise(loss, tokens=len(validation), text_bytes=validation.text_bytes)
+        return loss_metrics(loss, tokens=len(validation), text_bytes=validation.text_bytes)
 
 
-def surprise(loss: float, *, tokens: int, text_bytes: int) -> dict[str, float]:
-    """A mean loss a token in other units."""
+def loss_metrics(loss: float, *, tokens: int, text_bytes: int) -> dict[str, float]:
+    """The mean loss per token in other units."""
     return {
         "perplexity": math.exp(min(loss, 700.0)),
         "bits_per_byte": loss * tokens / (math.log(2) * text_bytes),

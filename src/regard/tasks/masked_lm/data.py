@@ -17,7 +17,7 @@ from regard.models.bert import BertConfig, BertForMaskedLMConfig, BertForPreTrai
 from regard.synthetic.stories import story as stories
 from regard.synthetic.stories.story import Part, Stories
 from regard.tasks.masked_lm.dataset import MaskedText, tokenized
-from regard.tasks.masked_lm.task import MaskedLanguage, MaskedLanguageConfig
+from regard.tasks.masked_lm.task import MaskedLMConfig, MaskedLMTraining
 from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs, load_or_make_tokenizer
 from regard.tasks.warm_start import warm_start_embeddings, warm_start_from
 from regard.tokenizers.wordpiece import WordPieceTokenizer
@@ -41,7 +41,7 @@ class MaskedDataConfig(TextFilesConfig):
     stories: int = Field(50_000, ge=20, description="synthetic stories to train on when no files are given")
 
 
-MaskedRun = RunConfig[MaskedDataConfig, BertConfig, MaskedLanguageConfig]
+MaskedRun = RunConfig[MaskedDataConfig, BertConfig, MaskedLMConfig]
 
 
 def prepare(run: MaskedRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
@@ -70,7 +70,7 @@ def prepare(run: MaskedRun, inputs: TrainingInputs, tokenizer_file: Path) -> Pre
         f"{len(data.training.ids):,} tokens of {len(data.training):,} documents to train on, "
         f"{len(data.validation.ids):,} held out; a vocabulary of {tokenizer.vocab_size:,}",
     ]
-    task = MaskedLanguage(data)
+    task = MaskedLMTraining(data)
     if inputs.pretrained:
         return PreparedTask(task, config, notes, warm_start_from(inputs.pipeline.model.state_dict()))
     config = config.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))

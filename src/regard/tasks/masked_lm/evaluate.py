@@ -1,7 +1,6 @@
-"""Score a BERT on hidden words and next sentences: the user's text, or what a run held out; on stories, on "it" too."""
+"""Evaluate a masked language model on masked words and next sentences; on the built-in stories, on coreference too."""
 
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,49 +10,50 @@ from regard.data.masking import MaskingConfig, MaskingVocab
 from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.documents import read_documents
 from regard.data.stores.documents import TokenizedDocuments
-from regard.tasks.language_modeling.evaluate import TextReading
+from regard.tasks.base import EvaluationRequest
 from regard.tasks.masked_lm.coreference import resolve
 from regard.tasks.masked_lm.data import MaskedDataConfig, open_corpus
 from regard.tasks.masked_lm.dataset import MaskedText, tokenized
 from regard.tasks.masked_lm.pipeline import FillMask
-from regard.tasks.masked_lm.task import MaskedLanguage, MaskedLanguageConfig
-from regard.tasks.run_settings import held_out_of, settings_of, told
+from regard.tasks.masked_lm.task import MaskedLMConfig, MaskedLMTraining
+from regard.tasks.run_settings import TextReadingConfig, override_reading, read_run_settings, validation_of
 from regard.training.validation import evaluation_mode, validation_loss
 
-BUDGET = 4096  # positions of a batch
+MAX_BATCH_TOKENS = 4096
 
 
-def score_masked(
-    filler: FillMask, folder: Path, paths: Sequence[Path], *, most: int | None = None, assignments: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Masked accuracy and perplexity, next-sentence accuracy; of `most` only the first so many rows.
+def evaluate(pipeline: FillMask, request: EvaluationRequest) -> dict[str, Any]:
+    """Masked accuracy and perplexity, next-sentence accuracy; `limit` counts rows.
 
-    Which words are hidden is always the same for the same text.
+    The same text always gets the same masks.
     """
-    run = settings_of(folder) if paths else held_out_of(folder)
-    asked = MaskedLanguageConfig(next_sentence=hasattr(filler.model, "next_logits"))
+    folder, paths, limit = request.folder, request.paths, request.limit
+    run = read_run_settings(folder) if paths else validation_of(folder)
+    task_config = MaskedLMConfig(next_sentence=hasattr(pipeline.model, "next_logits"))
     config = MaskedDataConfig()
     if run is not None and "masking" in run.settings.get("task", {}):
-        asked = MaskedLanguageConfig.model_validate(run.settings["task"])
+        task_config = MaskedLMConfig.model_validate(run.settings["task"])
         config = MaskedDataConfig.model_validate(run.settings["data"])
-    reading = told(TextReading(field=config.field), assignments)
+    reading = override_reading(TextReadingConfig(field=config.field), request.assignments)
     config = config.model_copy(update=reading.model_dump() if paths else {})
     bad = BadRows()
-    with tempfile.TemporaryDirectory() as room:
+    with tempfile.TemporaryDirectory() as temporary:
         if paths:
-            documents = _tokenized(filler, paths, Path(room), config, bad)
+            documents = _tokenize(pipeline, request, Path(temporary), config, bad)
         else:
-            documents = tokenized(open_corpus([] if run is None else run.data, config), "validation", filler.tokenizer)
-        pairs = asked.next_sentence and _has_pairs(documents)
-        task = MaskedLanguage(_text(filler, documents, asked.masking, pairs))
-        loss = validation_loss(filler.model, task, task.validation_batches(max_tokens=BUDGET, most=most))
-        with evaluation_mode(filler.model):
-            scores = task.metrics(filler.model, loss, task.validation_batches(max_tokens=BUDGET, most=most), None)
-        found: dict[str, Any] = {"rows": len(task.data.validation_rows[:most]), "loss": loss, **scores}
-    if asked.next_sentence and not pairs:
-        found["next_sentence"] = "not asked: that takes two documents, and one of them with two sentences"
+            corpus = open_corpus([] if run is None else run.data, config)
+            documents = tokenized(corpus, "validation", pipeline.tokenizer)
+        pairs = task_config.next_sentence and _has_pairs(documents)
+        task = MaskedLMTraining(_masked_text(pipeline, documents, task_config.masking, pairs))
+        loss = validation_loss(pipeline.model, task, task.validation_batches(max_tokens=MAX_BATCH_TOKENS, most=limit))
+        with evaluation_mode(pipeline.model):
+            batches = task.validation_batches(max_tokens=MAX_BATCH_TOKENS, most=limit)
+            scores = task.metrics(pipeline.model, loss, batches, None)
+        found: dict[str, Any] = {"rows": len(task.data.validation_rows[:limit]), "loss": loss, **scores}
+    if task_config.next_sentence and not pairs:
+        found["next_sentence"] = "not scored: that needs two documents, and one of them with two sentences"
     if not paths and run is not None and not run.data:
-        found |= _references(filler)
+        found |= _coreference(pipeline)
     return found | ({"bad_lines": bad.summary()} if bad.count else {})
 
 
@@ -61,32 +61,35 @@ def _has_pairs(documents: TokenizedDocuments) -> bool:
     return len(documents) > 1 and int(np.diff(documents.documents).max()) > 1
 
 
-def _tokenized(
-    filler: FillMask, paths: Sequence[Path], room: Path, config: MaskedDataConfig, bad: BadRows
+def _tokenize(
+    pipeline: FillMask, request: EvaluationRequest, folder: Path, config: MaskedDataConfig, bad: BadRows
 ) -> TokenizedDocuments:
-    pieces = read_documents(paths, field=config.field, on_error=config.on_error, report=bad, blank_lines=True)
+    pieces = read_documents(request.paths, field=config.field, on_error=config.on_error, report=bad, blank_lines=True)
+    tokenizer = pipeline.tokenizer
     return TokenizedDocuments.build(
-        pieces, filler.tokenizer.encode_ids_batch, room / "documents", vocab_size=filler.tokenizer.vocab_size
+        pieces, tokenizer.encode_ids_batch, folder / "documents", vocab_size=tokenizer.vocab_size
     )
 
 
-def _text(filler: FillMask, documents: TokenizedDocuments, masking: MaskingConfig, next_sentence: bool) -> MaskedText:
+def _masked_text(
+    pipeline: FillMask, documents: TokenizedDocuments, masking: MaskingConfig, next_sentence: bool
+) -> MaskedText:
     return MaskedText(
         training=documents,
         validation=documents,
-        context=filler.longest,
-        table=MaskingVocab.from_tokenizer(filler.tokenizer),
+        context=pipeline.max_length,
+        table=MaskingVocab.from_tokenizer(pipeline.tokenizer),
         masking=masking,
         next_sentence=next_sentence,
     )
 
 
-def _references(filler: FillMask) -> dict[str, Any]:
-    found = resolve(filler.model, filler.tokenizer)
+def _coreference(pipeline: FillMask) -> dict[str, Any]:
+    found = resolve(pipeline.model, pipeline.tokenizer)
     return {
-        "it_sentences": found.sentences,
-        "it_by_probe": found.probe,
-        "it_by_probe_layers": " ".join(f"{share:.3f}" for share in found.by_layer),
-        "it_by_attention": found.attention,
-        "it_attention_head": found.attention_head,
+        "coreference_sentences": found.sentences,
+        "coreference_probe_accuracy": found.probe,
+        "coreference_probe_by_layer": " ".join(f"{share:.3f}" for share in found.by_layer),
+        "coreference_attention_accuracy": found.attention,
+        "coreference_attention_head": found.attention_head,
     }

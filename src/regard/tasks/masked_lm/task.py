@@ -1,4 +1,4 @@
-"""Masked language modeling: hidden words as the lesson, and whether one text follows another (Devlin 2019, 3.1).
+"""Training a masked language model: masked tokens, and whether one text follows another (Devlin 2019, 3.1).
 
 Works with any model whose `model.read(ids, segment_ids)` returns `.hidden` (B, T, D) and `.whole` (B, D), with token
 logits `model.word_logits(hidden)` (N, V) and, where next-sentence prediction is trained, `model.next_logits(whole)`
@@ -20,18 +20,18 @@ from regard.data.masking import MaskingConfig
 from regard.tasks.masked_lm.dataset import MaskedBatch, MaskedText
 
 
-class MaskedLanguageConfig(Config):
-    """What is asked of a reader while it learns."""
+class MaskedLMConfig(Config):
+    """The training objective of a masked language model."""
 
-    next_sentence: bool = Field(True, description="ask too whether the second segment follows the first")
+    next_sentence: bool = Field(True, description="also train next-sentence prediction")
     masking: MaskingConfig = MaskingConfig()
 
 
-class MaskedLanguage:
-    """The task, with its data."""
+class MaskedLMTraining:
+    """Masked language modeling as the training loop needs it."""
 
-    name = "masked"
-    unit = "hidden words"
+    name = "masked-lm"
+    unit = "masked tokens"
 
     def __init__(self, data: MaskedText) -> None:
         self.data = data
@@ -39,18 +39,18 @@ class MaskedLanguage:
     def training_batches(
         self, *, max_tokens: int, seed: int, start: DataPosition
     ) -> Iterator[tuple[DataPosition, MaskedBatch]]:
-        """Masked rows without end, each a pure function of (seed, epoch, index)."""
+        """Endless masked rows; each is a pure function of (seed, epoch, index)."""
         return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
     def batches_per_epoch(self, *, max_tokens: int, seed: int) -> None:
-        """Rows and masks are other ones in every pass: there is no end to them."""
+        """None: rows and masks differ in every epoch, without end."""
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[MaskedBatch]:
         return self.data.validation_batches(max_tokens=max_tokens, most=most)
 
     def loss(self, model: Any, batch: MaskedBatch) -> Tensor:
-        """Summed cross-entropy of the hidden words; the mean loss of the pairs counts as much as that of the words."""
-        word_logits, next_logits = answers(model, batch)
+        """Summed cross-entropy of the masked tokens; the mean loss of the pairs has equal weight."""
+        word_logits, next_logits = logits_of(model, batch)
         loss = F.cross_entropy(word_logits, batch.targets, reduction="sum")
         if next_logits is not None:
             assert batch.next is not None
@@ -59,26 +59,26 @@ class MaskedLanguage:
 
     @torch.no_grad()
     def metrics(self, model: Any, loss: float, batches: Iterable[MaskedBatch], generate: Any) -> dict[str, float]:
-        """How often the hidden word is the likeliest, how surprising it is, and how often a pair is judged rightly."""
-        right = asked = judged = pairs = 0
-        surprise = 0.0
+        """Accuracy and perplexity of the masked tokens, and accuracy of next-sentence prediction."""
+        correct = masked = correct_pairs = pairs = 0
+        cross_entropy = 0.0
         for batch in batches:
-            word_logits, next_logits = answers(model, batch)
-            surprise += F.cross_entropy(word_logits, batch.targets, reduction="sum").item()
-            right += int((word_logits.argmax(-1) == batch.targets).sum())
-            asked += batch.tokens
+            word_logits, next_logits = logits_of(model, batch)
+            cross_entropy += F.cross_entropy(word_logits, batch.targets, reduction="sum").item()
+            correct += int((word_logits.argmax(-1) == batch.targets).sum())
+            masked += batch.tokens
             if next_logits is not None and batch.next is not None:
-                judged += int((next_logits.argmax(-1) == batch.next).sum())
+                correct_pairs += int((next_logits.argmax(-1) == batch.next).sum())
                 pairs += len(next_logits)
         found = {
-            "masked_accuracy": right / asked if asked else math.nan,
-            "masked_perplexity": math.exp(min(surprise / asked, 700.0)) if asked else math.nan,
+            "masked_accuracy": correct / masked if masked else math.nan,
+            "masked_perplexity": math.exp(min(cross_entropy / masked, 700.0)) if masked else math.nan,
         }
-        return found | ({"next_accuracy": judged / pairs} if pairs else {})
+        return found | ({"next_sentence_accuracy": correct_pairs / pairs} if pairs else {})
 
 
-def answers(model: Any, batch: MaskedBatch) -> tuple[Tensor, Tensor | None]:
-    """Logits of the hidden words (M, V), and of the pairs (B, 2) where they are asked for."""
+def logits_of(model: Any, batch: MaskedBatch) -> tuple[Tensor, Tensor | None]:
+    """Logits of the masked tokens (M, V), and of the pairs (B, 2) where next-sentence prediction is trained."""
     read = model.read(batch.ids, batch.segment_ids)
     hidden = read.hidden.flatten(0, 1)[batch.positions]  # (M, D)
     return model.word_logits(hidden), None if batch.next is None else model.next_logits(read.whole)

@@ -23,7 +23,7 @@ from regard.tasks.fine_tuning import (
     warm_start,
 )
 from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs
-from regard.tasks.tagging.task import Tagging, TaggingConfig
+from regard.tasks.tagging.task import TaggingConfig, TaggingTraining
 from regard.tokenizers.wordpiece import WordPieceTokenizer, encode_in_rows, first_token_positions
 
 
@@ -50,7 +50,7 @@ def prepare(run: TaggingRun, inputs: TrainingInputs, tokenizer_file: Path) -> Pr
     config = fit_to_tokenizer(run.model, inputs, tokenizer).model_copy(update={"labels": corpus.labels})
     training, _ = rows_of(corpus.training, corpus.labels, tokenizer, config.context)
     validation, sentences = rows_of(corpus.validation, corpus.labels, tokenizer, config.context)
-    task = Tagging(RowSplits(training, validation), corpus.labels, sentences)
+    task = TaggingTraining(RowSplits(training, validation), corpus.labels, sentences)
     notes = [
         *corpus.notes,
         f"{len(corpus.training):,} sentences to train on, {len(corpus.validation):,} held out; "

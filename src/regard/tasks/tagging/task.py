@@ -1,6 +1,6 @@
-"""Tagging: a sentence in, a label for each word as the lesson, asked of each word's first piece (Devlin 2019, 5.3).
+"""Training a tagger: sentences with a label per word, predicted at each word's first token (Devlin 2019, 5.3).
 
-Works with any model that answers `model(ids, segment_ids)` with logits (B, T, C).
+Works with any model whose `model(ids, segment_ids)` returns logits (B, T, C).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,17 +18,17 @@ from regard.tasks.row_batches import RowLearning
 
 
 class TaggingConfig(Config):
-    """What is asked of a tagger while it learns: the label of every word, nothing else."""
+    """The training objective of a tagger: the label of every word; there is nothing to set."""
 
 
-class Tagging(RowLearning):
-    """The task, with its data."""
+class TaggingTraining(RowLearning):
+    """Tagging as the training loop needs it."""
 
     name = "tagging"
     unit = "words"
 
     def __init__(self, data: RowSplits, labels: Sequence[str], sentences: Sequence[int] | None = None) -> None:
-        """`sentences` are the numbers of the sentences that the held-out rows are of; none: each is one of its own."""
+        """`sentences`: the number of the sentence of each validation row; None: each row is a sentence."""
         super().__init__(data)
         self.labels, self.sentences = labels, sentences
 
@@ -41,19 +41,19 @@ class Tagging(RowLearning):
 
     @torch.no_grad()
     def metrics(self, model: Any, loss: float, batches: Iterable[RowBatch], generate: Any) -> dict[str, float]:
-        """The scores of whole sentences: rows of one are joined, in their order, before entities are counted."""
-        found: dict[int, list[str]] = {}
-        wanted: dict[int, list[str]] = {}
-        for number, chosen, targets in sorted(_answers(model, batches), key=lambda row: row[0]):
+        """The metrics of whole sentences: the rows of a sentence are joined in order before entities are counted."""
+        predictions: dict[int, list[str]] = {}
+        references: dict[int, list[str]] = {}
+        for number, predicted, targets in sorted(_predictions(model, batches), key=lambda row: row[0]):
             sentence = number if self.sentences is None else self.sentences[number]
-            asked = targets != IGNORE_INDEX
-            found.setdefault(sentence, []).extend(self.labels[one] for one in chosen[asked].tolist())
-            wanted.setdefault(sentence, []).extend(self.labels[one] for one in targets[asked].tolist())
-        return tagging_metrics(list(found.values()), list(wanted.values())).metrics()
+            labeled = targets != IGNORE_INDEX
+            predictions.setdefault(sentence, []).extend(self.labels[one] for one in predicted[labeled].tolist())
+            references.setdefault(sentence, []).extend(self.labels[one] for one in targets[labeled].tolist())
+        return tagging_metrics(list(predictions.values()), list(references.values())).metrics()
 
 
-def _answers(model: Any, batches: Iterable[RowBatch]) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Of each row its number, what is chosen and what is wanted."""
+def _predictions(model: Any, batches: Iterable[RowBatch]) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """For each row its number, its predicted labels and its targets."""
     for batch in batches:
-        chosen = model(batch.ids, batch.segment_ids).argmax(-1)
-        yield from zip(batch.indices.tolist(), chosen, batch.targets, strict=True)
+        predicted = model(batch.ids, batch.segment_ids).argmax(-1)
+        yield from zip(batch.indices.tolist(), predicted, batch.targets, strict=True)

@@ -20,7 +20,7 @@ from regard.synthetic.translation.passages import passages
 from regard.synthetic.translation.sampling import Split
 from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs, load_or_make_tokenizer
 from regard.tasks.translation.dataset import ParallelText
-from regard.tasks.translation.task import Translation, TranslationConfig
+from regard.tasks.translation.task import TranslationConfig, TranslationTraining
 from regard.tasks.warm_start import warm_start_embeddings
 from regard.tokenizers.bpe import BPETokenizer
 
@@ -82,7 +82,7 @@ def prepare(run: TranslationRun, inputs: TrainingInputs, tokenizer_file: Path) -
         notes.append(f"the text gives a vocabulary of {tokenizer.vocab_size:,}, not {run.model.vocab_size:,}")
     special_ids = SpecialIds(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
     model = run.model.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids, longest=_longest(data))
-    task = Translation(tokenizer, run.task, data)
+    task = TranslationTraining(tokenizer, run.task, data)
     return PreparedTask(task, model, notes, warm_start_embeddings(run.data.word_vectors, tokenizer))
 
 

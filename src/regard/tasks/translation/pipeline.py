@@ -1,6 +1,6 @@
-"""A trained translator at work: text in, text out, and where it looked."""
+"""A translator in use: text in, text out, and with alignment the attention over the source."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,33 +15,33 @@ from regard.generation.decode import Limits
 from regard.huggingface.folder import Loaded
 from regard.inspection.alignment import alignment_matrix
 from regard.metrics.alignment import Link, argmax_links, tokens_to_words, words_with_tokens
-from regard.tasks.translation.task import Translation
+from regard.tasks.translation.task import TranslationTraining
 from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.words import split_words
 
-BATCH = 64  # sentences decoded side by side
+BATCH_SIZE = 64  # sentences decoded together
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """Where each target token looked: one row a target token, one column a source token, the end symbol last."""
+    """Attention over the source: a row per target token, a column per source token, the end token last."""
 
     weights: np.ndarray  # (T, S); a row sums to 1
-    source: list[str]  # S pieces
-    target: list[str]  # T pieces
-    words: np.ndarray  # (target words, source words), the end symbol left out
+    source: list[str]  # S tokens
+    target: list[str]  # T tokens
+    words: np.ndarray  # (target words, source words), without the end token
     source_words: list[str]
     target_words: list[str]
 
     @property
     def links(self) -> set[Link]:
-        """(source word, target word): each target word with the source word it looked at most."""
+        """(source word, target word): each target word with the source word it attends to most."""
         return argmax_links(self.words)
 
 
 @dataclass(frozen=True)
-class Translated:
-    """One translation."""
+class TranslatedText:
+    """One hypothesis."""
 
     text: str
     score: float  # what the strategy ranks by
@@ -51,11 +51,11 @@ class Translated:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Translation:
     """The translations of one input, the best first; `text`, `score` and `alignment` are the best one's."""
 
     source: str
-    translations: list[Translated]
+    translations: list[TranslatedText]
 
     @property
     def text(self) -> str:
@@ -71,10 +71,10 @@ class Answer:
 
 
 class Translator:
-    """`run("a sentence").text`; `.model` is the nn.Module, `.tokenizer` its words.
+    """`run("a sentence").text`; `.model` is the nn.Module, `.tokenizer` its tokenizer.
 
-    `strategy` is how it searches where the caller says nothing; `longest` the most tokens it writes for any text, where
-    the length of the text does not decide. `closed` and `renormalized`: see generation.decode.Limits.
+    `strategy` is the default way to decode. `max_new_tokens` bounds every translation; None: twice the source and ten.
+    `closed` and `renormalized`: see generation.decode.Limits.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ class Translator:
         model: nn.Module,
         tokenizer: Any,
         strategy: Strategy | None = None,
-        longest: int | None = None,
+        max_new_tokens: int | None = None,
         closed: bool = False,
         renormalized: bool = False,
     ) -> None:
         self.kind = kind
         self.model: Any = model
         self.tokenizer = tokenizer
-        self.task = Translation(tokenizer)
+        self.task = TranslationTraining(tokenizer)
         self.strategy = strategy or Greedy()
-        self.longest = longest
+        self.max_new_tokens = max_new_tokens
         self.closed, self.renormalized = closed, renormalized
 
     @classmethod
@@ -107,28 +107,28 @@ class Translator:
 
     @classmethod
     def adopt(cls, found: Loaded) -> "Translator":
-        """A translator of a Hugging Face folder, which says itself how it wants to be searched."""
+        """A translator of a Hugging Face folder, with the decoding settings of its generation config."""
         strategy = Beam(found.beams, found.length_penalty) if found.beams > 1 else Greedy()
         settings = found.longest, found.closed, found.renormalized
         return cls(found.kind, found.model, found.tokenizer, strategy, *settings)
 
-    def run(self, text: str, strategy: Strategy | None = None, *, alignment: bool = False) -> Answer:
-        """Translate one text; with `alignment`, each translation says where it looked."""
+    def run(self, text: str, strategy: Strategy | None = None, *, alignment: bool = False) -> Translation:
+        """Translate one text; with `alignment`, each translation has the attention over its source."""
         return self.run_all([text], strategy, alignment=alignment)[0]
 
     def run_all(
         self, texts: Sequence[str], strategy: Strategy | None = None, *, alignment: bool = False, first: int = 0
-    ) -> list[Answer]:
-        """Translate many, those of like length side by side; the answers come in the texts' order.
+    ) -> list[Translation]:
+        """Translate many, batched by length; the results are in the order of the texts.
 
-        `first` is the number of the first text, where these are a part of more: a sample's chance goes by it.
+        `first` is the number of the first text, where these are a part of more: it seeds the samples.
         """
         if alignment and not self.model.alignment_taps:
-            raise InputError("this model has no attention: there is no alignment to show")
+            raise InputError("this model has no attention, so it has no alignment to show")
         by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        answers: dict[int, Answer] = {}
-        for start in range(0, len(texts), BATCH):
-            several = by_length[start : start + BATCH]
+        translations: dict[int, Translation] = {}
+        for start in range(0, len(texts), BATCH_SIZE):
+            several = by_length[start : start + BATCH_SIZE]
             source = self.task.encode([texts[i] for i in several])
             found = generate(
                 self.model,
@@ -138,19 +138,20 @@ class Translator:
             )
             for i, row, hypotheses in zip(several, source.tolist(), found, strict=True):
                 ids = [number for number in row if number != self.tokenizer.pad_id]
-                answers[i] = Answer(texts[i], [self._translated(ids, h, alignment) for h in hypotheses])
-        return [answers[i] for i in range(len(texts))]
+                translations[i] = Translation(texts[i], [self._translated(ids, h, alignment) for h in hypotheses])
+        return [translations[i] for i in range(len(texts))]
 
     def _limits(self, source: Tensor, numbers: list[int]) -> Limits:
-        longest = self.task.longest(source) if self.longest is None else [self.longest] * len(source)
-        return Limits(longest, row_ids=numbers, force_eos=self.closed, renormalize=self.renormalized)
+        own = self.max_new_tokens
+        limits = self.task.max_new_tokens(source) if own is None else [own] * len(source)
+        return Limits(limits, row_ids=numbers, force_eos=self.closed, renormalize=self.renormalized)
 
     @property
     def _device(self) -> torch.device:
         return next(self.model.parameters()).device
 
-    def _translated(self, source: list[int], found: Hypothesis, alignment: bool) -> Translated:
-        return Translated(
+    def _translated(self, source: list[int], found: Hypothesis, alignment: bool) -> TranslatedText:
+        return TranslatedText(
             self.tokenizer.target.decode(found.tokens),
             found.score,
             found.log_probability,
@@ -159,7 +160,7 @@ class Translator:
         )
 
     def align(self, source: list[int], target: list[int]) -> Alignment:
-        """Where the model looks when it writes this target for this source; the source ends with the end symbol."""
+        """The attention of this target over this source, which ends with the end token."""
         weights = alignment_matrix(self.model, source, target)
         names, target_names = self.tokenizer, self.tokenizer.target
         return Alignment(
@@ -175,3 +176,15 @@ class Translator:
 def _words(names: Any, ids: list[int]) -> list[str]:
     words = split_words(names.decode(ids))
     return [words[number] for number in words_with_tokens(names.word_ids(ids))]
+
+
+def export_settings(pipeline: Translator) -> Mapping[str, Any]:
+    """What a Hugging Face folder keeps beside the weights: how to decode."""
+    beam = pipeline.strategy if isinstance(pipeline.strategy, Beam) else Beam(1)
+    return {
+        "beams": beam.num_beams,
+        "length_penalty": beam.length_penalty,
+        "longest": pipeline.max_new_tokens,
+        "closed": pipeline.closed,
+        "renormalized": pipeline.renormalized,
+    }

@@ -1,10 +1,10 @@
-"""Translation: sentence pairs in, the next target token as the lesson, whole sentences out.
+"""Training a translator: batches of sentence pairs, cross-entropy of the next target token, BLEU and exact match.
 
-Works with any model that answers `model(source, target)` with logits (B, T, V).
+Works with any model whose `model(source, target)` returns logits (B, T, V).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import torch
 from pydantic import Field
@@ -15,36 +15,21 @@ from regard.data.batches import DataPosition, PairBatch
 from regard.errors import InputError
 from regard.metrics.translation import score_corpus
 from regard.ops.cross_entropy import IGNORE_INDEX, cross_entropy_inplace
+from regard.tasks.generating import Generate, TargetTokenizer
 from regard.tasks.translation.dataset import ParallelText
-
-# (model, source, the most tokens each row may get) -> for each row its hypotheses, best first
-Generate = Callable[[Any, Tensor, list[int]], list[list[Any]]]
-
-
-class TargetTokenizer(Protocol):
-    """What the task asks of a tokenizer; `target` is that of the other side, which may be the same."""
-
-    pad_id: int
-    bos_id: int
-    eos_id: int
-
-    @property
-    def target(self) -> "TargetTokenizer": ...
-
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]: ...
-
-    def decode(self, ids: Sequence[int]) -> str: ...
 
 
 class TranslationConfig(Config):
-    """What is asked of a translator while it learns."""
+    """The training objective of a translator."""
 
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="share of the target spread over all tokens")
-    scheduled_sampling: float = Field(0.0, ge=0, lt=1, description="share of target words that the model's own replace")
+    scheduled_sampling: float = Field(
+        0.0, ge=0, lt=1, description="share of target tokens replaced by the model's own predictions"
+    )
 
 
-class Translation:
-    """The task, with the tokenizer it reads and writes by; with data to learn from, or without to run."""
+class TranslationTraining:
+    """Translation as the training loop needs it; without data it only encodes texts and scores predictions."""
 
     name = "translation"
     unit = "tokens"
@@ -56,22 +41,22 @@ class Translation:
         self.config = config or TranslationConfig()
         self.data = data
 
-    # ------------------------------------------------ learning
+    # ------------------------------------------------ training
 
     def training_batches(
         self, *, max_tokens: int, seed: int, start: DataPosition
     ) -> Iterator[tuple[DataPosition, PairBatch]]:
-        """Batches without end from a position on, each with the position behind it."""
-        assert self.data is not None, "this task was made without data"
+        """Endless batches from a position on, each with the position after it."""
+        assert self.data is not None, "made without data"
         return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
     def batches_per_epoch(self, *, max_tokens: int, seed: int) -> int:
-        assert self.data is not None, "this task was made without data"
+        assert self.data is not None, "made without data"
         return self.data.batches_per_epoch(max_tokens=max_tokens, seed=seed)
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[PairBatch]:
-        """The held-out pairs, or the first `most` of them, once."""
-        assert self.data is not None, "this task was made without data"
+        """The validation pairs, or the first `most` of them, once."""
+        assert self.data is not None, "made without data"
         return self.data.validation_batches(max_tokens=max_tokens, most=most)
 
     def loss(self, model: nn.Module, batch: PairBatch) -> Tensor:
@@ -80,7 +65,7 @@ class Translation:
         if model.training and self.config.scheduled_sampling:
             with torch.no_grad():
                 first = model(batch.source, target)
-            target = self._with_own_words(target, first)
+            target = self._mix_in_predictions(target, first)
         logits = model(batch.source, target)
         wanted = batch.target_out.flatten()
         return cross_entropy_inplace(
@@ -89,23 +74,23 @@ class Translation:
             label_smoothing=self.config.label_smoothing if model.training else 0.0,
         )
 
-    def _with_own_words(self, target: Tensor, logits: Tensor) -> Tensor:
-        """Scheduled sampling (Bengio 2015) with one share throughout: some words are what the model would have written.
+    def _mix_in_predictions(self, target: Tensor, logits: Tensor) -> Tensor:
+        """Scheduled sampling (Bengio 2015) at a constant rate: some tokens are replaced by the model's predictions.
 
-        All at once, from a first pass with the true words (Mihaylova & Martins 2019), so that no model need wait.
+        In parallel, from a first pass over the true tokens (Mihaylova & Martins 2019), instead of step by step.
         """
         logits[..., [self.tokenizer.pad_id, self.tokenizer.eos_id]] = -torch.inf
-        own = torch.cat([target[:, :1], logits.argmax(-1)[:, :-1]], dim=1)  # what is chosen at t stands before t + 1
+        own = torch.cat([target[:, :1], logits.argmax(-1)[:, :-1]], dim=1)  # the prediction at t is the input at t + 1
         taken = (torch.rand(target.shape, device=target.device) < self.config.scheduled_sampling) & (
             target != self.tokenizer.pad_id
         )
         taken[:, 0] = False
         return torch.where(taken, own, target)
 
-    # ------------------------------------------------ running
+    # ------------------------------------------------ decoding
 
     def encode(self, texts: Sequence[str]) -> Tensor:
-        """Texts as one padded source (B, S), each closed by the end symbol."""
+        """Texts as one padded source (B, S), each with its end token."""
         rows = [[*ids, self.tokenizer.eos_id] for ids in self.tokenizer.encode_batch(list(texts))]
         for text, row in zip(texts, rows, strict=True):
             if len(row) == 1:
@@ -115,12 +100,12 @@ class Translation:
             line[: len(row)] = torch.tensor(row)
         return source
 
-    def longest(self, source: Tensor) -> list[int]:
-        """How long each translation may get: twice the source and some; a row's neighbors do not matter."""
+    def max_new_tokens(self, source: Tensor) -> list[int]:
+        """The most tokens of each translation: twice the source and ten; independent of the other rows."""
         return (2 * (source != self.tokenizer.pad_id).sum(1) + 10).tolist()
 
     def metrics(self, model: Any, loss: float, batches: Iterable[PairBatch], generate: Generate) -> dict[str, float]:
-        """Free-running scores of what the model writes for these batches, on its own words."""
+        """Scores of the translations that the model generates for these batches."""
         predictions: list[str] = []
         references: list[str] = []
         for batch in batches:
@@ -130,13 +115,13 @@ class Translation:
 
     def predict(self, model: Any, batch: PairBatch, generate: Generate) -> list[str]:
         """The best translation of each source of a batch."""
-        found = generate(model, batch.source, self.longest(batch.source))
+        found = generate(model, batch.source, self.max_new_tokens(batch.source))
         return [self.tokenizer.target.decode(hypotheses[0].tokens) for hypotheses in found]
 
     def references(self, batch: PairBatch) -> list[str]:
         return [self.tokenizer.target.decode(row) for row in batch.target_out.tolist()]
 
     def score(self, predictions: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-        """Free-running scores: shares for exact match, 0 to 100 for BLEU."""
+        """Exact match from 0 to 1, BLEU from 0 to 100."""
         found = score_corpus(predictions, references)
         return {"exact_match": found.exact_match, "bleu": found.bleu.value}

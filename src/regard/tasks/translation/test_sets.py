@@ -1,4 +1,4 @@
-"""Test sets: the user's pairs, or what a run held out, read once and never whole in memory."""
+"""Test sets of pairs: the user's files, or the validation data of a run; read as a stream."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +13,15 @@ from regard.data.readers.pairs import read_pairs
 from regard.errors import ConfigError, DataError
 from regard.metrics.alignment import Link, parse_pharaoh
 from regard.synthetic.translation.passages import passages
-from regard.tasks.run_settings import Reading, RunSettings, held_out_of, settings_of, told
+from regard.tasks.base import EvaluationRequest
+from regard.tasks.run_settings import ReadingConfig, override_reading, read_run_settings, validation_of
 from regard.tasks.translation.data import PairFiles, TranslationDataConfig
 from regard.tokenizers.words import split_words, whitespace_word_ids
 
 
 @dataclass(frozen=True)
 class Item:
-    """A pair to be scored; `sure` and `possible` are its gold links, in words between spaces, where they are known."""
+    """A pair to be scored; `sure` and `possible` are its gold links between space-separated words, where known."""
 
     source: str
     target: str
@@ -28,7 +29,7 @@ class Item:
     possible: frozenset[Link] = frozenset()
 
 
-class PairReading(Reading):
+class PairReadingConfig(ReadingConfig):
     """How pairs to be scored are read."""
 
     max_length: int = Field(
@@ -36,83 +37,67 @@ class PairReading(Reading):
     )
 
 
-class _NoneLeftOut(BadRows):
-    """A line left out would shift all that follow against the lines of a file with alignments."""
+class _StrictLines(BadRows):
+    """Raises at a bad line: skipping it would shift all later pairs against the lines of an alignment file."""
 
     def add(self, bad: BadRow) -> None:
-        raise DataError(f"{bad}; mend it: beside alignments no line is left out") from None
+        raise DataError(f"{bad}; correct it: with alignments no line can be skipped") from None
 
 
 @dataclass(frozen=True)
 class TestSet:
-    """Pairs to be read once, and what was wrong with their files."""
+    """Pairs to be scored, read once, and the bad lines of their files."""
 
     items: Iterator[Item]
     bad: BadRows = field(default_factory=BadRows)
 
 
-def data_of(folder: Path) -> str:
-    """What a run was trained on and how it was split, as one text."""
-    run = _held_out_of(folder)
-    return repr((run.data, run.settings["data"]))
-
-
-def test_set(
-    folder: Path,
-    paths: Sequence[Path],
-    *,
-    strict: bool,
-    gold: Path | None,
-    most: int | None,
-    assignments: Sequence[str],
-) -> TestSet:
-    if paths:
-        reading = _reading(folder, strict, assignments)
-        bad = _NoneLeftOut() if strict else BadRows()
+def open_test_set(request: EvaluationRequest) -> TestSet:
+    strict = bool(request.gold or request.alignments)
+    if request.paths:
+        reading = _reading(request, strict)
+        bad = _StrictLines() if strict else BadRows()
         on_error: OnError = "skip" if strict else reading.on_error
-        pairs = read_pairs(paths, on_error=on_error, report=bad, longest=reading.max_length)
-        items = _with_gold(pairs, gold) if gold else (Item(*pair) for pair in pairs)
-        return TestSet(islice(items, most), bad)
-    if gold:
-        raise DataError(f"--gold {gold} belongs to test data; name the data as well")
-    run = _held_out_of(folder)
+        pairs = read_pairs(request.paths, on_error=on_error, report=bad, longest=reading.max_length)
+        items = _with_gold(pairs, request.gold) if request.gold else (Item(*pair) for pair in pairs)
+        return TestSet(islice(items, request.limit), bad)
+    if request.gold:
+        raise DataError(f"--gold {request.gold} belongs to test data; name the data as well")
+    run = validation_of(request.folder, f"the test data: regard evaluate {request.folder} DATA")
     config = TranslationDataConfig.model_validate(run.settings["data"])
-    if run.data:
-        return TestSet(islice((Item(*pair) for pair in PairFiles(run.data, config).validation()), most))
-    return TestSet(islice(_of_the_world(config), most))
+    items = (Item(*pair) for pair in PairFiles(run.data, config).validation()) if run.data else _synthetic(config)
+    return TestSet(islice(items, request.limit))
 
 
-def _reading(folder: Path, strict: bool, assignments: Sequence[str]) -> PairReading:
-    run = settings_of(folder)
+def _reading(request: EvaluationRequest, strict: bool) -> PairReadingConfig:
+    run = read_run_settings(request.folder)
     config = TranslationDataConfig() if run is None else TranslationDataConfig.model_validate(run.settings["data"])
-    reading = told(PairReading(on_error="stop" if strict else "skip", max_length=config.max_length), assignments)
+    default = PairReadingConfig(on_error="stop" if strict else "skip", max_length=config.max_length)
+    reading = override_reading(default, request.assignments)
     if strict and reading.on_error == "skip":
         raise ConfigError(
-            "data.on_error=skip: beside --gold or --alignments no line is left out; leave it out, and mend bad lines"
+            "data.on_error=skip: with --gold or --alignments no line is skipped; leave it out, and correct bad lines"
         )
     return reading
 
 
-def _held_out_of(folder: Path) -> RunSettings:
-    return held_out_of(folder, f"the test data: regard evaluate {folder} DATA")
-
-
-def _of_the_world(config: TranslationDataConfig) -> Iterator[Item]:
+def _synthetic(config: TranslationDataConfig) -> Iterator[Item]:
     for pair in passages(config.validation, most=config.max_sentences, split="validation"):
         source, target = words_by_spaces(pair.source), words_by_spaces(pair.target)
-        yield Item(pair.source, pair.target, placed(pair.sure, source, target), placed(pair.possible, source, target))
+        sure, possible = (to_spaced_words(links, source, target) for links in (pair.sure, pair.possible))
+        yield Item(pair.source, pair.target, sure, possible)
 
 
 def words_by_spaces(text: str) -> list[int | None]:
-    """For each word the number of the word between spaces that it stands in; None for a mark that stands at a word.
+    """For each word the number of the space-separated word it is a part of; None for punctuation attached to a word.
 
-    A full stop at "house." is no word of its own there: its links would pass for the house's.
+    The full stop of "house." is not a space-separated word: its links would count as links of "house".
     """
-    places, words = whitespace_word_ids(text), split_words(text)
-    lettered = {place for place, word in zip(places, words, strict=True) if _has_letters(word)}
+    numbers, words = whitespace_word_ids(text), split_words(text)
+    lettered = {number for number, word in zip(numbers, words, strict=True) if _has_letters(word)}
     return [
-        None if place in lettered and not _has_letters(word) else place
-        for place, word in zip(places, words, strict=True)
+        None if number in lettered and not _has_letters(word) else number
+        for number, word in zip(numbers, words, strict=True)
     ]
 
 
@@ -120,8 +105,10 @@ def _has_letters(word: str) -> bool:
     return any(letter.isalnum() for letter in word)
 
 
-def placed(links: Iterable[Link], source: Sequence[int | None], target: Sequence[int | None]) -> frozenset[Link]:
-    """Links between words as links between words between spaces; what has no place there is left out."""
+def to_spaced_words(
+    links: Iterable[Link], source: Sequence[int | None], target: Sequence[int | None]
+) -> frozenset[Link]:
+    """Links between words as links between space-separated words; links of attached punctuation are dropped."""
     found = ((source[one], target[other]) for one, other in links)
     return frozenset((one, other) for one, other in found if one is not None and other is not None)
 

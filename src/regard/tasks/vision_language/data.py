@@ -41,8 +41,8 @@ from regard.synthetic.scenes.vocabulary import ANSWERS
 from regard.tasks.fine_tuning import encoder_tokenizer, fit_to_tokenizer, warm_start
 from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs
 from regard.tasks.vision_language.dataset import ImageRows, ImagesWithTexts, ImageTextData, PairingConfig
-from regard.tasks.vision_language.pretraining import ImageText, Matching
-from regard.tasks.vision_language.questions import PictureQuestions, PictureQuestionsConfig, Pointing
+from regard.tasks.vision_language.pretraining import ImageTextPretraining, RetrievalTraining
+from regard.tasks.vision_language.questions import GroundingTraining, QuestionTraining, QuestionTrainingConfig
 from regard.tasks.vision_language.scene_questions import TRUTHS, Asking, asked_of, scenes_of, spoken
 from regard.tasks.vision_language.scene_regions import KINDS, regions_of_scenes
 from regard.tokenizers.wordpiece import WordPieceTokenizer
@@ -103,10 +103,10 @@ class StatementDataConfig(FineTuningDataConfig):
 
 
 PretrainingRun = RunConfig[SceneDataConfig | ImageDataConfig, ViLBERTForPreTrainingConfig, PairingConfig]
-QuestionRun = RunConfig[QuestionDataConfig, ViLBERTForQuestionAnsweringConfig, PictureQuestionsConfig]
-StatementRun = RunConfig[StatementDataConfig, ViLBERTForQuestionAnsweringConfig, PictureQuestionsConfig]
-GroundingRun = RunConfig[FineTuningDataConfig, ViLBERTForGroundingConfig, PictureQuestionsConfig]
-RetrievalRun = RunConfig[FineTuningDataConfig, ViLBERTForRetrievalConfig, PictureQuestionsConfig]
+QuestionRun = RunConfig[QuestionDataConfig, ViLBERTForQuestionAnsweringConfig, QuestionTrainingConfig]
+StatementRun = RunConfig[StatementDataConfig, ViLBERTForQuestionAnsweringConfig, QuestionTrainingConfig]
+GroundingRun = RunConfig[FineTuningDataConfig, ViLBERTForGroundingConfig, QuestionTrainingConfig]
+RetrievalRun = RunConfig[FineTuningDataConfig, ViLBERTForRetrievalConfig, QuestionTrainingConfig]
 Head = TypeVar("Head", bound=ViLBERTConfig)
 
 
@@ -150,7 +150,7 @@ def prepare_pretraining(run: PretrainingRun, inputs: TrainingInputs, tokenizer_f
     else:
         data, config, notes = _captioned_scenes(run.data, run, inputs, tokenizer_file)
     start = _warm_start(inputs, config) if inputs.pretrained else None
-    return PreparedTask(ImageText(data), config, notes, start)
+    return PreparedTask(ImageTextPretraining(data), config, notes, start)
 
 
 def _captioned_scenes(
@@ -228,7 +228,7 @@ def prepare_retrieval(run: RetrievalRun, inputs: TrainingInputs, tokenizer_file:
     settings = SceneDataConfig(scenes=run.data.scenes, validation=run.data.validation)
     data = _paired(settings, PairingConfig(matching_share=1), config, tokenizer)
     notes = [f"captions of {settings.scenes:,} scenes, {settings.validation:,} held out"]
-    return PreparedTask(Matching(data), config, notes, _warm_start(inputs, config))
+    return PreparedTask(RetrievalTraining(data), config, notes, _warm_start(inputs, config))
 
 
 def _paired(
@@ -312,7 +312,9 @@ def _prepare_rows(
     config = fit_to_tokenizer(config, inputs, tokenizer)
     training = scene_rows(scenes_of("training", settings.scenes), ask, per_scene, config, tokenizer)
     validation = scene_rows(scenes_of("validation", settings.validation), ask, per_scene, config, tokenizer)
-    task = (Pointing if ask == "phrases" else PictureQuestions)(RowSplits(training, validation), validation.kinds)
+    task = (GroundingTraining if ask == "phrases" else QuestionTraining)(
+        RowSplits(training, validation), validation.kinds
+    )
     notes = [f"{len(training):,} {ask} about {settings.scenes:,} scenes, {len(validation):,} held out"]
     return PreparedTask(task, config, notes, _warm_start(inputs, config))
 
@@ -349,7 +351,7 @@ def _prepare_question_folder(run: QuestionRun, inputs: TrainingInputs, tokenizer
         f"{len(training):,} questions about {len(training.regions):,} pictures, {len(validation):,} held out; "
         f"{len(found.answers)} answers",
     ]
-    task = PictureQuestions(RowSplits(training, validation), validation.kinds)
+    task = QuestionTraining(RowSplits(training, validation), validation.kinds)
     return PreparedTask(task, config, notes, _warm_start(inputs, config))
 
 

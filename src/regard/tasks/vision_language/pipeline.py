@@ -1,7 +1,7 @@
-"""A ViLBERT at work: finds pictures for a text and texts for a picture, answers questions, and points.
+"""A ViLBERT in use: retrieves images for a text and texts for an image, answers questions, and points at regions.
 
-A picture is a file, its bytes, pixels (height, width, 3), or regions that are there already (regard.data.regions). What
-a model sees of it is its own business: cells, or boxes that come with the picture, in its pixels.
+An image is a file, its bytes, pixels (height, width, 3), or regions that were computed before (regard.data.regions).
+Each model takes either cells of the image or bounding boxes in its pixels that come with it.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,26 +18,26 @@ from regard.data.regions import ImageRegions, collate_regions, image_regions
 from regard.errors import FolderError, InputError
 from regard.images.decoding import read_image
 from regard.models.vilbert import ViLBERTConfig
-from regard.tasks.encoding import side_by_side as padded
+from regard.tasks.encoding import pad_rows
 from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
 
-Picture = Path | str | bytes | np.ndarray | ImageRegions
+Image = Path | str | bytes | np.ndarray | ImageRegions
 Boxes = Sequence[Sequence[float]]
-PAIRS = 256  # of a text and a picture that are read at a time
+BATCH_SIZE = 256  # pairs of a text and an image
 
 
 @dataclass(frozen=True)
-class Matched:
-    """How well a text and a picture go together."""
+class ImageTextMatch:
+    """How well a text matches an image."""
 
     text: str
-    score: float  # the larger the better, for ranking
-    probability: float  # that they belong together
+    score: float  # a logit, for ranking
+    probability: float  # that they are a pair
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """One of several texts or pictures, by its number among those given."""
+class RankedItem:
+    """One of several texts or images, by its number among those given."""
 
     number: int
     score: float
@@ -45,180 +45,181 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Answered:
-    """What a model answers to a question about a picture."""
+class VisualAnswer:
+    """The answer to a question about an image."""
 
     question: str
     answer: str
     probability: float
-    probabilities: dict[str, float]  # of all answers, the likeliest first
+    probabilities: dict[str, float]  # of all answers, the most probable first
 
 
 @dataclass(frozen=True)
-class Pointed:
-    """The region that a phrase means."""
+class GroundedPhrase:
+    """The region that a phrase refers to."""
 
     phrase: str
-    region: int  # 0 is the whole picture, then the boxes or cells in their order
-    box: tuple[float, ...]  # left, top, right and bottom as shares of the picture
+    region: int  # 0 is the whole image, then the boxes or cells in their order
+    box: tuple[float, ...]  # left, top, right and bottom as shares of the image
     probability: float
     probabilities: list[float]  # of all regions
 
 
 class VisionLanguagePipeline:
-    """What all of them share: `.model` is the nn.Module, `.tokenizer` its words; `cut` counts texts too long for it."""
+    """What they share: `.model` is the nn.Module, `.tokenizer` its tokenizer; `truncated` counts too long texts."""
 
     def __init__(self, kind: str, model: nn.Module, tokenizer: WordPieceTokenizer) -> None:
         self.kind = kind
         self.model: Any = model
         self.tokenizer = tokenizer
-        self.cut = 0
+        self.truncated = 0
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "VisionLanguagePipeline":
         tokenizer = WordPieceTokenizer.load_saved(folder.folder)
         config = folder.model.config
         if not isinstance(config, ViLBERTConfig):
-            raise FolderError(f"{folder.folder}: a {folder.kind} does not read beside pictures; wanted a ViLBERT")
+            raise FolderError(f"{folder.folder}: a {folder.kind} takes no images; wanted a ViLBERT")
         if tokenizer.vocab_size > config.vocab_size:
             raise FolderError(
-                f"{folder.tokenizer} has {tokenizer.vocab_size} tokens, its model {config.vocab_size}: no pair"
+                f"{folder.tokenizer} has {tokenizer.vocab_size} tokens, its model {config.vocab_size}: not a pair"
             )
         return cls(folder.kind, folder.model, tokenizer)
 
-    def see(self, picture: Picture, boxes: Boxes | None = None) -> ImageRegions:
-        """A picture as this model sees it."""
+    def regions_of(self, image: Image, boxes: Boxes | None = None) -> ImageRegions:
+        """The regions of an image that this model takes."""
         seeing = self.model.config.seeing
-        if isinstance(picture, ImageRegions):
-            return self._own(picture)
+        if isinstance(image, ImageRegions):
+            return self._check_regions(image)
         if seeing.patch is None:
-            raise InputError("this model reads features of regions, not pixels; give regions, as read_regions has them")
+            raise InputError("this model takes features of regions, not pixels; give regions, as read_regions has them")
         if not seeing.cells and not boxes:
-            raise InputError("this model looks at boxes: give boxes=[(left, top, right, bottom), …] in pixels")
+            raise InputError("this model needs bounding boxes: boxes=[(left, top, right, bottom), …] in pixels")
         if seeing.cells and boxes:
-            raise InputError(f"this model sees {seeing.cells} × {seeing.cells} cells of a picture; leave the boxes out")
-        pixels = _pixels(picture)
+            raise InputError(f"this model takes {seeing.cells} × {seeing.cells} cells of an image; leave the boxes out")
+        pixels = _pixels(image)
         _check_boxes(boxes or (), pixels)
         return image_regions(pixels, boxes, cells=seeing.cells, patch=seeing.patch)
 
-    def _own(self, picture: ImageRegions) -> ImageRegions:
+    def _check_regions(self, image: ImageRegions) -> ImageRegions:
         numbers = self.model.config.seeing.numbers
-        if picture.features.ndim != 2 or not len(picture.features) or picture.features.shape[1] != numbers:
-            raise InputError(f"the regions are {picture.features.shape}, wanted (R, {numbers}), one at least")
-        if picture.boxes.shape != (len(picture.features), 5):
-            raise InputError(f"the boxes are {picture.boxes.shape}, wanted {(len(picture.features), 5)}")
-        return picture
+        if image.features.ndim != 2 or not len(image.features) or image.features.shape[1] != numbers:
+            raise InputError(f"the regions are {image.features.shape}, wanted (R, {numbers}), one at least")
+        if image.boxes.shape != (len(image.features), 5):
+            raise InputError(f"the boxes are {image.boxes.shape}, wanted {(len(image.features), 5)}")
+        return image
 
     def encode(self, texts: Sequence[str], *, truncate: bool = True) -> list[Encoding]:
-        """The texts between their symbols; one that is too long loses its end, or without `truncate` is an error."""
+        """The texts with their special tokens; too long a text loses its end, or without `truncate` is an error."""
         if isinstance(texts, str):
             raise InputError("got one text, wanted a list of texts")
-        longest = int(self.model.config.context)
-        rows = self.tokenizer.encode_batch(texts, max_length=longest)
+        max_length = int(self.model.config.context)
+        rows = self.tokenizer.encode_batch(texts, max_length=max_length)
         long = [number for number, row in enumerate(rows, 1) if row.num_truncated]
         if long and not truncate:
             raise InputError(
-                f"text {long[0]} has {rows[long[0] - 1].num_truncated + longest:,} pieces, this model reads {longest:,}"
+                f"text {long[0]} has {rows[long[0] - 1].num_truncated + max_length:,} tokens, this model reads "
+                f"{max_length:,}"
             )
-        self.cut += len(long)
+        self.truncated += len(long)
         return rows
 
     @torch.inference_mode()
-    def said(
+    def logits(
         self,
         rows: Sequence[Encoding],
-        pictures: Sequence[ImageRegions],
-        say: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] | None = None,
+        images: Sequence[ImageRegions],
+        compute: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] | None = None,
     ) -> list[Tensor]:
-        """What the model says of each row beside its picture: what it would say of the two alone."""
-        assert len(rows) == len(pictures)
-        order = sorted(range(len(rows)), key=lambda i: (len(rows[i].ids), len(pictures[i].features)))
+        """The model's output, or that of `compute`, for each row with its image; what it would be for the two alone."""
+        assert len(rows) == len(images)
+        order = sorted(range(len(rows)), key=lambda i: (len(rows[i].ids), len(images[i].features)))
         found: dict[int, Tensor] = {}
-        for start in range(0, len(order), PAIRS):
-            some = order[start : start + PAIRS]
-            ids = padded([rows[i].ids for i in some], self.model.config.special_ids.pad_id)
-            segment_ids = padded([rows[i].segment_ids for i in some], 0)
-            shown = collate_regions([pictures[i] for i in some])
-            answers = (say or self.model)(ids, segment_ids, shown.features, shown.boxes)
-            found |= dict(zip(some, answers, strict=True))
+        for start in range(0, len(order), BATCH_SIZE):
+            batch = order[start : start + BATCH_SIZE]
+            ids = pad_rows([rows[i].ids for i in batch], self.model.config.special_ids.pad_id)
+            segment_ids = pad_rows([rows[i].segment_ids for i in batch], 0)
+            shown = collate_regions([images[i] for i in batch])
+            outputs = (compute or self.model)(ids, segment_ids, shown.features, shown.boxes)
+            found |= dict(zip(batch, outputs, strict=True))
         return [found[i] for i in range(len(rows))]
 
 
 class ImageTextMatcher(VisionLanguagePipeline):
-    """`rank_pictures(text, pictures)` and `rank_texts(picture, texts)` put the best first; `match` judges one pair."""
+    """`rank_images(text, images)` and `rank_texts(image, texts)` put the best first; `match` scores one pair."""
 
-    def scores(self, texts: Sequence[str], pictures: Sequence[ImageRegions]) -> np.ndarray:
-        """How well each text goes with each picture: (texts, pictures), logits."""
+    def scores(self, texts: Sequence[str], images: Sequence[ImageRegions]) -> np.ndarray:
+        """How well each text matches each image: logits (texts, images)."""
         rows = self.encode(texts)
-        pairs = [(row, picture) for row in rows for picture in pictures]
-        found = self.said([row for row, _ in pairs], [picture for _, picture in pairs], self._fit)
-        return np.array([float(one) for one in found]).reshape(len(rows), len(pictures))
+        pairs = [(row, image) for row in rows for image in images]
+        found = self.logits([row for row, _ in pairs], [image for _, image in pairs], self._match_logits)
+        return np.array([float(one) for one in found]).reshape(len(rows), len(images))
 
-    def rank_pictures(self, text: str, pictures: Sequence[ImageRegions]) -> list[Ranked]:
-        """All pictures, as `see` gives them, the likeliest for the text first."""
-        return _ranked(self.scores([text], pictures)[0])
+    def rank_images(self, text: str, images: Sequence[ImageRegions]) -> list[RankedItem]:
+        """All images, as `regions_of` returns them, the best for the text first."""
+        return _ranked(self.scores([text], images)[0])
 
-    def rank_texts(self, picture: ImageRegions, texts: Sequence[str]) -> list[Ranked]:
-        """All texts, the likeliest for the picture first."""
-        return _ranked(self.scores(texts, [picture])[:, 0])
+    def rank_texts(self, image: ImageRegions, texts: Sequence[str]) -> list[RankedItem]:
+        """All texts, the best for the image first."""
+        return _ranked(self.scores(texts, [image])[:, 0])
 
-    def match(self, text: str, picture: Picture, boxes: Boxes | None = None) -> Matched:
-        score = float(self.scores([text], [self.see(picture, boxes)])[0, 0])
-        return Matched(text, score, _probability(score))
+    def match(self, text: str, image: Image, boxes: Boxes | None = None) -> ImageTextMatch:
+        score = float(self.scores([text], [self.regions_of(image, boxes)])[0, 0])
+        return ImageTextMatch(text, score, _probability(score))
 
     run = match
 
-    def _fit(self, *inputs: Tensor) -> Tensor:
+    def _match_logits(self, *inputs: Tensor) -> Tensor:
         found: Tensor = self.model.fit(self.model.read(*inputs))
         return found
 
 
 class VisualQuestionAnswering(VisionLanguagePipeline):
-    """`run("what color is the star ?", "picture.png").answer`; `.labels` are all answers it can give."""
+    """`run("what color is the star ?", "image.png").answer`; `.labels` are all answers it can give."""
 
     @property
     def labels(self) -> tuple[str, ...]:
         return tuple(self.model.config.labels)
 
-    def run(self, question: str, picture: Picture, boxes: Boxes | None = None) -> Answered:
-        return self.run_all([question], [self.see(picture, boxes)])[0]
+    def run(self, question: str, image: Image, boxes: Boxes | None = None) -> VisualAnswer:
+        return self.run_all([question], [self.regions_of(image, boxes)])[0]
 
-    def run_all(self, questions: Sequence[str], pictures: Sequence[ImageRegions]) -> list[Answered]:
-        """An answer to each question about its picture."""
-        logits = self.said(self.encode(questions), pictures)
-        return [self._answered(*one) for one in zip(questions, logits, strict=True)]
+    def run_all(self, questions: Sequence[str], images: Sequence[ImageRegions]) -> list[VisualAnswer]:
+        """An answer to each question about its image."""
+        logits = self.logits(self.encode(questions), images)
+        return [self._answer(*one) for one in zip(questions, logits, strict=True)]
 
-    def _answered(self, question: str, logits: Tensor) -> Answered:
-        likely = dict(zip(self.labels, logits.softmax(-1).tolist(), strict=True))
-        likely = dict(sorted(likely.items(), key=lambda one: -one[1]))
-        answer, probability = next(iter(likely.items()))
-        return Answered(question, answer, probability, likely)
+    def _answer(self, question: str, logits: Tensor) -> VisualAnswer:
+        probabilities = dict(zip(self.labels, logits.softmax(-1).tolist(), strict=True))
+        probabilities = dict(sorted(probabilities.items(), key=lambda one: -one[1]))
+        answer, probability = next(iter(probabilities.items()))
+        return VisualAnswer(question, answer, probability, probabilities)
 
 
 class Pointer(VisionLanguagePipeline):
-    """`run("the red star", "picture.png", boxes).region` is the number of the region that is meant."""
+    """`run("the red star", "image.png", boxes).region` is the number of the region that the phrase refers to."""
 
-    def run(self, phrase: str, picture: Picture, boxes: Boxes | None = None) -> Pointed:
-        return self.run_all([phrase], [self.see(picture, boxes)])[0]
+    def run(self, phrase: str, image: Image, boxes: Boxes | None = None) -> GroundedPhrase:
+        return self.run_all([phrase], [self.regions_of(image, boxes)])[0]
 
-    def run_all(self, phrases: Sequence[str], pictures: Sequence[ImageRegions]) -> list[Pointed]:
-        """The region that each phrase means in its picture."""
-        logits = self.said(self.encode(phrases), pictures)
+    def run_all(self, phrases: Sequence[str], images: Sequence[ImageRegions]) -> list[GroundedPhrase]:
+        """The region that each phrase refers to in its image."""
+        logits = self.logits(self.encode(phrases), images)
         found = []
-        for phrase, picture, one in zip(phrases, pictures, logits, strict=True):
-            likely = one[: len(picture.features)].softmax(-1).tolist()
-            region = int(np.argmax(likely))
-            box = tuple(float(number) for number in picture.boxes[region, :4])
-            found.append(Pointed(phrase, region, box, likely[region], likely))
+        for phrase, image, one in zip(phrases, images, logits, strict=True):
+            probabilities = one[: len(image.features)].softmax(-1).tolist()
+            region = int(np.argmax(probabilities))
+            box = tuple(float(number) for number in image.boxes[region, :4])
+            found.append(GroundedPhrase(phrase, region, box, probabilities[region], probabilities))
         return found
 
 
-def _pixels(picture: Path | str | bytes | np.ndarray) -> np.ndarray:
-    if isinstance(picture, np.ndarray):
-        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or not picture.size:
-            raise InputError(f"the picture is {picture.dtype} {picture.shape}, wanted uint8 (height, width, 3)")
-        return picture
-    return np.asarray(read_image(picture if isinstance(picture, bytes) else Path(picture)))
+def _pixels(image: Path | str | bytes | np.ndarray) -> np.ndarray:
+    if isinstance(image, np.ndarray):
+        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
+            raise InputError(f"the image is {image.dtype} {image.shape}, wanted uint8 (height, width, 3)")
+        return image
+    return np.asarray(read_image(image if isinstance(image, bytes) else Path(image)))
 
 
 def _check_boxes(boxes: Boxes, pixels: np.ndarray) -> None:
@@ -227,14 +228,14 @@ def _check_boxes(boxes: Boxes, pixels: np.ndarray) -> None:
         inside = len(box) == 4 and 0 <= box[0] < box[2] <= width and 0 <= box[1] < box[3] <= height
         if not inside:
             raise InputError(
-                f"box {number} is {tuple(box)}, wanted (left, top, right, bottom) inside the picture of "
+                f"box {number} is {tuple(box)}, wanted (left, top, right, bottom) inside the image of "
                 f"{width} × {height} pixels"
             )
 
 
-def _ranked(scores: np.ndarray) -> list[Ranked]:
+def _ranked(scores: np.ndarray) -> list[RankedItem]:
     order = np.argsort(-scores, kind="stable")
-    return [Ranked(int(number), float(scores[number]), _probability(scores[number])) for number in order]
+    return [RankedItem(int(number), float(scores[number]), _probability(scores[number])) for number in order]
 
 
 def _probability(score: float) -> float:

@@ -1,4 +1,4 @@
-"""Pictures with captions as the lesson (Lu 2019, 3.1): hidden words, hidden regions, and whether the two are a pair.
+"""Training on images with captions (Lu 2019, 3.1): masked tokens, masked regions, and image-text matching.
 
 Works with any model whose `model.read(ids, segment_ids, regions, boxes)` returns `.hidden` (B, T, D) and `.regions`
 (B, R, E), with token logits `model.word_logits(hidden)` (N, V), region logits `model.region_logits(regions)` (N, C), or
@@ -17,18 +17,18 @@ from regard.data.batches import DataPosition
 from regard.tasks.vision_language.dataset import MASKED, NEAR, TRUE, ImageTextBatch, ImageTextData
 
 
-class Answers(NamedTuple):
-    """What a model says of all that is asked."""
+class Predictions(NamedTuple):
+    """The model's outputs for what is masked, and for the pairs."""
 
-    masked_words: Tensor  # (M, V)
+    tokens: Tensor  # (M, V)
     regions: Tensor  # (G, C) or (G, F)
-    fits: Tensor  # (B,)
+    matches: Tensor  # (B,)
 
 
-class ImageText:
-    """The task, with its data."""
+class ImageTextPretraining:
+    """Image-text pretraining as the training loop needs it."""
 
-    name = "image-text"
+    name = "image-text-pretraining"
     unit = "pairs"
 
     def __init__(self, data: ImageTextData) -> None:
@@ -40,101 +40,100 @@ class ImageText:
         return self.data.training_batches(max_tokens=max_tokens, seed=seed, start=start)
 
     def batches_per_epoch(self, *, max_tokens: int, seed: int) -> None:
-        """Texts and masks are other ones in every pass: there is no end to them."""
+        """None: texts and masks differ in every epoch, without end."""
 
     def validation_batches(self, *, max_tokens: int, most: int | None = None) -> Iterator[ImageTextBatch]:
         return self.data.validation_batches(max_tokens=max_tokens, most=most)
 
     def loss(self, model: Any, batch: ImageTextBatch) -> Tensor:
-        """For each pair the mean loss of words, that of regions and that of pairs to be judged, which count alike."""
-        found = answers(model, batch)
-        loss = _pair_loss(found.fits, batch.kinds)
+        """Per pair the mean loss of masked tokens, of masked regions and of matching, with equal weights."""
+        found = predict(model, batch)
+        loss = _matching_loss(found.matches, batch.kinds)
         if len(batch.targets):
-            loss = loss + F.cross_entropy(found.masked_words, batch.targets)
+            loss = loss + F.cross_entropy(found.tokens, batch.targets)
         if len(batch.region_targets):
             loss = loss + _region_loss(found.regions, batch.region_targets)
         return batch.tokens * loss
 
     @torch.no_grad()
     def metrics(self, model: Any, loss: float, batches: Iterable[ImageTextBatch], generate: Any) -> dict[str, float]:
-        """How often the hidden word and the kind of a hidden region are the likeliest, and that of one that is seen;
-        how often a pair is judged rightly, and how often a near miss is. Where regions have no kinds, how far their
-        features are off."""
-        masked_words, masked_regions, seen, pairs, near = _Share(), _Share(), _Share(), _Share(), _Share()
+        """Accuracy of masked tokens, of the classes of masked and of visible regions, of matching, and of matching on
+        hard negatives (captions that are wrong by a word). Regions without classes have a squared error instead."""
+        masked_tokens, masked_regions, visible, pairs, hard = _Mean(), _Mean(), _Mean(), _Mean(), _Mean()
         numbers = False
         for batch in batches:
-            found = answers(model, batch)
-            masked_words.add(found.masked_words.argmax(-1) == batch.targets)
+            found = predict(model, batch)
+            masked_tokens.add(found.tokens.argmax(-1) == batch.targets)
             numbers = batch.region_targets.is_floating_point()
-            right = _right_regions(found.regions, batch.region_targets)
+            right = _region_scores(found.regions, batch.region_targets)
             blank = (batch.regions.flatten(0, 1)[batch.region_positions] == 0).all(-1)
             masked_regions.add(right[blank])
-            seen.add(right[~blank])
-            judged = batch.kinds != MASKED
-            fits = (found.fits > 0) == (batch.kinds == TRUE)
-            pairs.add(fits[judged])
-            near.add(fits[batch.kinds == NEAR])
+            visible.add(right[~blank])
+            correct = (found.matches > 0) == (batch.kinds == TRUE)
+            pairs.add(correct[batch.kinds != MASKED])
+            hard.add(correct[batch.kinds == NEAR])
         what = "error" if numbers else "accuracy"
         named = {
-            "masked_accuracy": masked_words,
-            f"region_{what}": masked_regions,
-            f"seen_{what}": seen,
-            "fit_accuracy": pairs,
+            "masked_accuracy": masked_tokens,
+            f"masked_region_{what}": masked_regions,
+            f"visible_region_{what}": visible,
+            "matching_accuracy": pairs,
         }
-        measured = {name: share.mean for name, share in named.items()}
-        return measured | ({"near_accuracy": near.mean} if near.count else {})
+        metrics = {name: mean.value for name, mean in named.items()}
+        return metrics | ({"hard_negative_accuracy": hard.value} if hard.count else {})
 
 
-class Matching(ImageText):
-    """The same pairs without masks (PairingConfig.matching_share=1): image-text matching alone."""
+class RetrievalTraining(ImageTextPretraining):
+    """Image-text matching alone, with nothing masked (PairingConfig.matching_share=1)."""
 
-    name = "matching"
+    name = "retrieval"
 
     def loss(self, model: Any, batch: ImageTextBatch) -> Tensor:
-        return batch.tokens * _pair_loss(fits(model, batch), batch.kinds)
+        return batch.tokens * _matching_loss(matching_logits(model, batch), batch.kinds)
 
     @torch.no_grad()
     def metrics(self, model: Any, loss: float, batches: Iterable[ImageTextBatch], generate: Any) -> dict[str, float]:
-        """How often a pair is judged rightly, and how often a near miss is."""
-        pairs, near = _Share(), _Share()
+        """Accuracy of matching, on all pairs and on hard negatives."""
+        pairs, hard = _Mean(), _Mean()
         for batch in batches:
-            right = (fits(model, batch) > 0) == (batch.kinds == TRUE)
-            pairs.add(right)
-            near.add(right[batch.kinds == NEAR])
-        return {"fit_accuracy": pairs.mean} | ({"near_accuracy": near.mean} if near.count else {})
+            correct = (matching_logits(model, batch) > 0) == (batch.kinds == TRUE)
+            pairs.add(correct)
+            hard.add(correct[batch.kinds == NEAR])
+        found = {"matching_accuracy": pairs.value}
+        return found | ({"hard_negative_accuracy": hard.value} if hard.count else {})
 
 
-def _right_regions(found: Tensor, wanted: Tensor) -> Tensor:
-    """(G,) whether the kind is the likeliest; of features, how far they are off."""
+def _region_scores(found: Tensor, wanted: Tensor) -> Tensor:
+    """(G,) whether the class is correct; for features, the squared error."""
     return (found - wanted).square().mean(-1) if wanted.is_floating_point() else found.argmax(-1) == wanted
 
 
-def answers(model: Any, batch: ImageTextBatch) -> Answers:
+def predict(model: Any, batch: ImageTextBatch) -> Predictions:
     read = model.read(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
     masked_hidden = read.hidden.flatten(0, 1)[batch.positions]  # (M, D)
     regions = model.region_logits(read.regions).flatten(0, 1)[batch.region_positions]  # (G, C)
-    return Answers(model.word_logits(masked_hidden), regions, model.fit(read))
+    return Predictions(model.word_logits(masked_hidden), regions, model.fit(read))
 
 
-def fits(model: Any, batch: ImageTextBatch) -> Tensor:
-    """(B,) how well each text goes with its picture."""
+def matching_logits(model: Any, batch: ImageTextBatch) -> Tensor:
+    """(B,) how well each text matches its image."""
     found: Tensor = model.fit(model.read(batch.ids, batch.segment_ids, batch.regions, batch.boxes))
     return found
 
 
-def _pair_loss(fits: Tensor, kinds: Tensor) -> Tensor:
-    """The mean over the pairs that are judged; zero where none is."""
+def _matching_loss(logits: Tensor, kinds: Tensor) -> Tensor:
+    """The mean over the pairs that are not masked; zero where there are none."""
     judged = kinds != MASKED
     if not judged.any():
-        return fits.sum() * 0
-    return F.binary_cross_entropy_with_logits(fits[judged], (kinds[judged] == TRUE).to(fits))
+        return logits.sum() * 0
+    return F.binary_cross_entropy_with_logits(logits[judged], (kinds[judged] == TRUE).to(logits))
 
 
 def _region_loss(found: Tensor, wanted: Tensor) -> Tensor:
     return F.mse_loss(found, wanted) if wanted.is_floating_point() else F.cross_entropy(found, wanted)
 
 
-class _Share:
+class _Mean:
     """A running mean."""
 
     def __init__(self) -> None:
@@ -145,5 +144,5 @@ class _Share:
         self.count += len(values)
 
     @property
-    def mean(self) -> float:
+    def value(self) -> float:
         return self.total / self.count if self.count else math.nan

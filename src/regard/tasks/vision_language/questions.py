@@ -1,4 +1,4 @@
-"""Questions about pictures: an answer, a yes or no, or the region that is meant (Lu 2019, 4.1).
+"""Training on questions about images: the class of the answer, or of the region that is meant (Lu 2019, 4.1).
 
 Works with any model whose `model(ids, segment_ids, regions, boxes)` returns logits (B, C) of answers or of regions.
 """
@@ -17,19 +17,19 @@ from regard.tasks.row_batches import RowLearning
 from regard.tasks.vision_language.dataset import ImageRowBatch
 
 
-class PictureQuestionsConfig(Config):
-    """Nothing: a question is asked as it is."""
+class QuestionTrainingConfig(Config):
+    """The training objective of question answering and grounding; there is nothing to set."""
 
 
-class PictureQuestions(RowLearning):
-    """The task, with its data. Each question has one right class, and is of some kind by which it is counted."""
+class QuestionTraining(RowLearning):
+    """Visual question answering as the training loop needs it. Each question has one answer, and a kind to count by."""
 
-    name = "picture-questions"
+    name = "visual-question-answering"
     unit = "questions"
 
     def __init__(self, data: RowSplits, kinds: Sequence[str]) -> None:
         super().__init__(data)
-        self.kinds = kinds  # of the held-out questions, by their numbers
+        self.kinds = kinds  # of the validation questions, by number
 
     def loss(self, model: Any, batch: ImageRowBatch) -> Tensor:
         """Summed cross-entropy over the questions."""
@@ -37,7 +37,7 @@ class PictureQuestions(RowLearning):
 
     @torch.no_grad()
     def metrics(self, model: Any, loss: float, batches: Iterable[ImageRowBatch], generate: Any) -> dict[str, float]:
-        """The share of right answers, of all and of each kind."""
+        """Accuracy, overall and by kind."""
         right: dict[str, list[bool]] = defaultdict(list)
         for batch in batches:
             found = (logits(model, batch).argmax(-1) == batch.targets).tolist()
@@ -46,10 +46,10 @@ class PictureQuestions(RowLearning):
         return accuracies(right)
 
 
-class Pointing(PictureQuestions):
-    """The same, where the classes are the regions of each picture."""
+class GroundingTraining(QuestionTraining):
+    """The same for grounding, where the classes are the regions of each image."""
 
-    name = "pointing"
+    name = "grounding"
     unit = "phrases"
 
 
@@ -59,7 +59,7 @@ def logits(model: Any, batch: ImageRowBatch) -> Tensor:
 
 
 def accuracies(right: dict[str, list[bool]]) -> dict[str, float]:
-    """The share of right answers: `accuracy`, and where there are several kinds `accuracy_…` of each."""
+    """`accuracy` of all, and where there are several kinds `accuracy_…` of each."""
     every = [one for some in right.values() for one in some]
     found = {"accuracy": sum(every) / len(every)} if every else {}
     if len(right) > 1:
