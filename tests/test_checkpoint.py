@@ -59,7 +59,7 @@ def test_a_missing_an_extra_and_a_misshapen_weight_are_named(saved):
     with pytest.raises(FolderError, match=f"has no weight {name}"):
         load(folder)
     rewritten(folder, model_safetensors=encode_tensors(weights | {"foreign.weight": torch.zeros(2)}))
-    with pytest.raises(FolderError, match="a weight foreign.weight that this model has no place for"):
+    with pytest.raises(FolderError, match="a weight foreign.weight that this model does not use"):
         load(folder)
     rewritten(folder, model_safetensors=encode_tensors(weights | {name: torch.zeros(16, 8)}))
     with pytest.raises(FolderError, match=rf"weight {name} has shape \(16, 8\), wanted \(16, 16\)"):

@@ -1,10 +1,10 @@
-"""The model folder: what is in it, and how a model comes out of it again.
+"""The model folder: its files, and how a model is saved and loaded.
 
     config.json             format, kind, config, task, versions
     model.safetensors       the weights
-    tokenizer.json          the words
-    tokenizer_config.json   of a language model: what begins and ends a text, the chat template
-    card.md                 data, command, seed, scores, cost
+    tokenizer.json          the tokenizer
+    tokenizer_config.json   of a language model: bos and eos tokens, the chat template
+    card.md                 the model card: data, command, seed, metrics, settings
     MANIFEST.json           SHA-256 and size of every file, written last
 
 A checkpoint of a run is the same with optimizer.safetensors and training.json. No pickle is written or read.
@@ -34,13 +34,13 @@ WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 CARD = "card.md"
-FORMAT = 2  # of config.json and run.json; 1 had other names (regard.renamed) and did not say so
-SETTINGS = "run.json"  # beside them, in the folder of a run: what it writes down of itself
+FORMAT = 2  # version of config.json and run.json; version 1 has no such key and other names (regard.renamed)
+SETTINGS = "run.json"  # in the folder of a run: its recipe, data and settings
 
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """What a verified folder holds; the tokenizer is still a file, since its kind is the task's business."""
+    """A verified and loaded model folder. The task reads the tokenizer, because its type depends on the task."""
 
     folder: Path
     kind: str
@@ -55,7 +55,7 @@ class ModelFolder:
 def model_files(
     kind: str, model: nn.Module, task: Mapping[str, Any], tokenizer: Mapping[str, bytes], card: str
 ) -> dict[str, bytes]:
-    """The files of a model folder, those of its tokenizer as they are given; but for the manifest."""
+    """The files of a model folder, without the manifest; `tokenizer` has the files of the tokenizer."""
     config = {
         "format": FORMAT,
         "kind": kind,
@@ -80,7 +80,7 @@ def load(folder: Path) -> ModelFolder:
     manifest = verify(folder)
     for name in (CONFIG, WEIGHTS, TOKENIZER):
         if name not in manifest:
-            raise FolderError(f"{folder}: the manifest does not list {name}; it is no model folder")
+            raise FolderError(f"{folder}: the manifest does not list {name}; this is not a model folder")
     config = read_config(folder / CONFIG)
     kind = config.get("kind")
     if not isinstance(kind, str) or kind not in MODELS:
@@ -88,20 +88,20 @@ def load(folder: Path) -> ModelFolder:
     check_sizes(config.get("model") or {}, folder / CONFIG, [folder / WEIGHTS])
     architecture = model_class(kind)
     try:
-        facts = architecture.config_class.model_validate(config.get("model"))
+        model_config = architecture.config_class.model_validate(config.get("model"))
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, ("model", *problem["loc"])))
         raise FolderError(f"{folder / CONFIG}: {where}: {problem['msg']}") from error
     with torch.device("meta"):
-        model = architecture(facts)
+        model = architecture(model_config)
     weights = read_tensors(folder / WEIGHTS)
     assign_weights(model, renamed.weights(kind, weights) if config["format"] == 1 else weights, str(folder / WEIGHTS))
     return ModelFolder(folder, kind, _task(config, folder), model.eval())
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The config.json of a model folder in the names of today; its "format" says which names it had."""
+    """The config.json of a model folder under the present names; its "format" says which names the weights have."""
     config = read_json(path)
     version = config.setdefault("format", 1)
     if version not in (1, FORMAT):
@@ -118,7 +118,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The run.json of a run in the names of today."""
+    """The run.json of a run under the present names."""
     found = read_json(path)
     return renamed.run(found) if found.get("format", 1) == 1 else found
 
@@ -131,12 +131,12 @@ def _task(config: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
-    """Give a model, possibly on the meta device, its weights: each one used, none missing, or an error names it."""
+    """Load weights into a model, which may be on the meta device. A missing, unused or wrong weight is an error."""
     wanted = model.state_dict()
     for name in wanted.keys() - weights.keys():
         raise FolderError(f"{where} has no weight {name}, which this model needs")
     for name in weights.keys() - wanted.keys():
-        raise FolderError(f"{where} has a weight {name} that this model has no place for")
+        raise FolderError(f"{where} has a weight {name} that this model does not use")
     for name, weight in weights.items():
         if weight.shape != wanted[name].shape:
             raise FolderError(
@@ -155,7 +155,7 @@ def encode_tensors(tensors: Mapping[str, Tensor], metadata: dict[str, str] | Non
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file, copied out of it: in the file they stand at odd addresses, slow for matrix products."""
+    """The tensors of a safetensors file, copied: in the file they are not aligned, which slows matrix products."""
     try:
         return {name: tensor.clone() for name, tensor in safetensors.torch.load_file(path).items()}
     except (OSError, safetensors.SafetensorError) as error:
@@ -163,7 +163,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def average(weights: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of several sets of weights, summed in double precision."""
+    """Checkpoint averaging: the mean of several sets of weights, summed in double precision."""
     total: dict[str, Tensor] = {}
     count = 0
     for one in weights:

@@ -1,4 +1,4 @@
-"""Settings: frozen facts, and typed changes to them from the command line ("training.steps=200")."""
+"""Settings: frozen pydantic models, and typed overrides from the command line ("training.steps=200")."""
 
 import difflib
 import types
@@ -15,7 +15,7 @@ from regard.renamed import KEYS
 
 
 class Config(BaseModel):
-    """The base of every config: frozen, and a key it does not know is an error."""
+    """The base of every config: frozen; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -23,22 +23,22 @@ class Config(BaseModel):
 F = TypeVar("F", bound=Config)
 
 
-def whole_path(path: Path | None) -> Path | None:
-    """A validator of files that are looked for again later, perhaps from another folder."""
+def absolute_path(path: Path | None) -> Path | None:
+    """Validator for files that are opened again later, perhaps from another current folder: make the path absolute."""
     return None if path is None else path.expanduser().resolve()
 
 
 def override(config: F, assignments: Sequence[str]) -> F:
-    """A copy of the config with the changes "section.key=value" applied, all at once.
+    """A copy of the config with the overrides "section.key=value" applied together.
 
-    All at once, so that two values which only fit together ("model.width=96 model.heads=6") may come in any
-    order; of the same key twice the last counts. Whatever is wrong: ConfigError, one line, the first mistake.
+    They are validated together, so values that depend on each other ("model.width=96 model.heads=6") may come in any
+    order. If a key is given twice the last value counts. ConfigError names the first mistake in one line.
     """
     changes: dict[str, Any] = {}
     for assignment in assignments:
         key, text = _parse(assignment)
         section, name = _find(config, key)
-        _put(changes, key.split("."), _plain_value(_annotation(section, name), text))
+        _put(changes, key.split("."), _parse_value(_annotation(section, name), text))
     return _rebuild(config, changes, "")
 
 
@@ -50,7 +50,7 @@ def _parse(assignment: str) -> tuple[str, str]:
 
 
 def _find(config: Config, key: str) -> tuple[Config, str]:
-    """The section a key stands in, and its name there."""
+    """The section of a dotted key, and the name of the key in it."""
     *parents, name = key.split(".")
     section: Any = config
     for parent in parents:
@@ -66,7 +66,7 @@ def _find(config: Config, key: str) -> tuple[Config, str]:
 
 
 def _keys(config: Config, prefix: str = "") -> Iterator[str]:
-    """Every dotted key that can be given a value."""
+    """All dotted keys that take a value."""
     for name in type(config).model_fields:
         value = getattr(config, name)
         if isinstance(value, Config):
@@ -86,14 +86,14 @@ def _unknown(config: Config, key: str) -> ConfigError:
 
 
 def _nearest(keys: list[str], key: str) -> list[str]:
-    """Up to three keys like this one, as a whole or in the last name; the most alike first."""
+    """Up to three similar keys, compared as a whole and by their last part; the most similar first."""
     leaf = key.rpartition(".")[2]
     leaves = {full: full.rpartition(".")[2] for full in keys}
-    alike = {full: max(_likeness(full, key), _likeness(leaves[full], leaf)) for full in keys}
-    return [full for full in sorted(keys, key=lambda full: -alike[full]) if alike[full] >= 0.6][:3]
+    similarity = {full: max(_similarity(full, key), _similarity(leaves[full], leaf)) for full in keys}
+    return [full for full in sorted(keys, key=lambda full: -similarity[full]) if similarity[full] >= 0.6][:3]
 
 
-def _likeness(one: str, other: str) -> float:
+def _similarity(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one, other).ratio()
 
 
@@ -101,8 +101,8 @@ def _annotation(section: Config, name: str) -> Any:
     return type(section).model_fields[name].annotation
 
 
-def _plain_value(annotation: Any, text: str) -> Any:
-    """What pydantic cannot see in a string: none, a list, a number among literal choices."""
+def _parse_value(annotation: Any, text: str) -> Any:
+    """What pydantic does not parse from a string: none, a list, a number among literal choices."""
     members = _members(annotation)
     if type(None) in members and text.lower() in ("none", "null"):
         return None
@@ -114,7 +114,7 @@ def _plain_value(annotation: Any, text: str) -> Any:
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
-    """The types of a union; any other type alone."""
+    """The members of a union type; another type as the only member."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return typing.get_args(annotation)
     return (annotation,)
@@ -128,7 +128,7 @@ def _put(changes: dict[str, Any], path: list[str], value: Any) -> None:
 
 
 def _rebuild(section: F, changes: dict[str, Any], prefix: str) -> F:
-    """The section with its changes; inner sections first, and every validator runs again."""
+    """The section with its changes, inner sections first; every validator runs again."""
     values = {name: getattr(section, name) for name in section.model_fields_set}
     for name, change in changes.items():
         inner = getattr(section, name)
@@ -140,7 +140,7 @@ def _rebuild(section: F, changes: dict[str, Any], prefix: str) -> F:
 
 
 def _one_line(section: Config, error: pydantic.ValidationError, prefix: str) -> str:
-    """The first mistake as "key: got, wanted, an example"; a validator's own words are left as they are."""
+    """The first mistake as "key: got, wanted, an example"; the message of a validator is kept as it is."""
     first = error.errors()[0]
     key = prefix + str(first["loc"][0]) if first["loc"] else prefix.removesuffix(".")
     message = " ".join(first["msg"].split())
@@ -148,12 +148,12 @@ def _one_line(section: Config, error: pydantic.ValidationError, prefix: str) -> 
         message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
         return f"{key}: {message}" if key else message
     wanted = message.removeprefix("Input should be ").partition(", unable")[0]
-    example = _written(getattr(section, str(first["loc"][0])))
+    example = _format(getattr(section, str(first["loc"][0])))
     return f"{key}: got {first['input']!r}, wanted {wanted}; for example {key}={example}"
 
 
-def _written(value: Any) -> str:
-    """A value as the user would write it behind the equals sign."""
+def _format(value: Any) -> str:
+    """A value as the user writes it after the equals sign."""
     if isinstance(value, list | tuple | set | frozenset):
-        return ",".join(_written(item) for item in value)
+        return ",".join(_format(item) for item in value)
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)

@@ -1,15 +1,16 @@
-"""What can go wrong, as one tree; the command line and the server catch its root and nothing else.
+"""The exceptions of regard, as one tree. The command line and the server catch RegardError and nothing else.
 
-    RegardError            a user's mistake or a fault outside: one line says what, got, wanted, what to do
-    ├── ConfigError        a key, a value or a combination of values that cannot be
-    ├── DataError          a file of the user's that cannot be read as what it should be
+    RegardError            a mistake of the user or a fault outside regard: one line with the fix
+    ├── ConfigError        an unknown key, a wrong value, or values that do not fit together
+    ├── DataError          a data file that cannot be read in its format
     │   └── ImageError     a file, or bytes, that cannot be read as an image
     ├── FolderError        a model folder that is missing, damaged or of another kind
-    ├── InputError         an input the model cannot take
-    └── TrainingError      a run that cannot go on
-        └── DivergedError  a run whose loss, gradients or weights are not finite any more
+    ├── InputError         an input that the model cannot process
+    └── TrainingError      a run that cannot continue
+        └── DivergedError  a run whose loss, gradients or weights are no longer finite
 
-A mistake of the programmer is an assertion or an ordinary Python exception, never one of these.
+Its text says what is wrong, what was given, what is wanted and what to do. A bug is an assertion or an ordinary Python
+exception, never one of these.
 """
 
 
@@ -20,11 +21,11 @@ class RegardError(Exception):
 
 
 class ConfigError(RegardError):
-    """A key, a value or a combination of values that cannot be."""
+    """An unknown key, a wrong value, or values that do not fit together."""
 
 
 class DataError(RegardError):
-    """A file of the user's that cannot be read as what it should be."""
+    """A data file that cannot be read in its format."""
 
 
 class ImageError(DataError):
@@ -36,17 +37,17 @@ class FolderError(RegardError):
 
 
 class InputError(RegardError):
-    """An input the model cannot take."""
+    """An input that the model cannot process."""
 
 
 class TrainingError(RegardError):
-    """A run that cannot go on."""
+    """A run that cannot continue."""
 
 
 class DivergedError(TrainingError):
-    """A run whose loss, gradients or weights are not finite any more."""
+    """A run whose loss, gradients or weights are no longer finite."""
 
-    exit_code = 1  # no mistake in the command: the result is not there
+    exit_code = 1  # the command was right, but there is no result
 
 
 def escape_controls(text: str) -> str:

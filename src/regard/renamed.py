@@ -1,13 +1,14 @@
-"""Names of folders written before format 2, and what they are called now. Can be deleted at version 1.0.
+"""Names that changed with format 2 of the model folder. This file can be deleted at version 1.0.
 
-`KEYS` renames settings: in config.json and run.json, and on the command line, where the old key is answered with the
-new one. `KINDS` renames model kinds, `TASKS` tasks, `WEIGHTS` tensors of a checkpoint.
+Folders of format 1 are read through these tables. On the command line an old name is answered with the new one:
+"model.quiet_start is now model.zero_init_residual".
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# Settings, in config.json, in run.json and on the command line.
 KEYS = {
     "model.base": "model.rope_theta",
     "model.key_heads": "model.num_kv_heads",
@@ -55,6 +56,7 @@ KEYS = {
     "data.word": "data.word_column",
 }
 
+# Kinds of models, in config.json.
 KINDS = {
     "bert-words": "bert-masked-lm",
     "bert-classifier": "bert-sequence-classification",
@@ -67,8 +69,10 @@ KINDS = {
 # What the recipe `vqa` trained, by its data.ask -> the recipe that trains it.
 VQA_RECIPES = {"questions": "vqa", "statements": "statements", "phrases": "grounding", "captions": "retrieval"}
 
+# Commands of the command line.
 COMMANDS = {"words": "embeddings"}
 
+# Tasks, in config.json.
 TASKS = {
     "language": "language-modeling",
     "masked": "masked-lm",
@@ -79,7 +83,7 @@ TASKS = {
     "pointing": "grounding",
 }
 
-# What config.json says of a task beside its name.
+# Keys of the task in config.json, besides its name.
 TASK_KEYS = {"longest": "max_length"}
 
 # Options of `regard run` and `regard evaluate`.
@@ -91,10 +95,10 @@ OPTIONS = {
     "--tokens": "--max-new-tokens",
 }
 
-# Of the state of a run (training.json).
+# The progress of a run, in training.json of a checkpoint.
 PROGRESS = {"heldout": "validation", "best_heldout": "best_validation", "worse_in_a_row": "evaluations_since_best"}
 
-# Kind (its first word) -> patterns in the names of its weights, and what stands there now.
+# Weights: the first part of the kind -> regular expressions in the names of its tensors, and their replacements.
 WEIGHTS = {
     "rnn": {r"\bhidden\.(weight|bias)": r"recurrent.\1"},
     "captioner": {r"\bhidden\.(weight|bias)": r"recurrent.\1"},
@@ -116,7 +120,7 @@ WEIGHTS = {
 
 
 def settings(old: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings of the old format under their new names, nested sections included."""
+    """Settings of format 1 under their new names, with nested sections."""
     new = {}
     for name, value in old.items():
         key = prefix + name
@@ -148,11 +152,11 @@ def recipe_for(recipe: str, assignments: Sequence[str]) -> str | None:
 
 
 def weights(kind: str, old: Mapping[str, Any]) -> dict[str, Any]:
-    """Tensors of an old checkpoint under their new names; an optimizer's have a prefix before the weight's name."""
+    """Tensors of a checkpoint of format 1 under their new names: weights, and the optimizer state named after them."""
     patterns = WEIGHTS.get(kind.partition("-")[0], {})
     new = {}
     for name, tensor in old.items():
-        for pattern, now in patterns.items():
-            name = re.sub(pattern, now, name)
+        for pattern, replacement in patterns.items():
+            name = re.sub(pattern, replacement, name)
         new[name] = tensor
     return new

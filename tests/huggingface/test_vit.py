@@ -155,7 +155,7 @@ def test_every_fault_of_a_folder_is_one_line(plain, copy, edit, edit_json):
         assert "\n" not in str(error.value)
 
     edit(spoiled, lambda tensors: tensors.update(more=torch.zeros(3)))
-    fault("has a weight more that this model has no place for")
+    fault("has a weight more that this model does not use")
     edit(spoiled, lambda tensors: (tensors.pop("more"), tensors.pop("layernorm.bias")))
     fault(r"has no weight layernorm\.bias, which this model needs")
     edit(spoiled, lambda tensors: tensors.update({"layernorm.bias": torch.zeros(5)}))

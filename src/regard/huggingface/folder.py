@@ -134,4 +134,4 @@ def drop_copies(found: dict[str, Tensor], copies: Mapping[str, Tensor], where: s
 
 def all_used(found: Mapping[str, Tensor], where: str) -> None:
     for name in found:
-        raise FolderError(f"{where} has a weight {name} that this model has no place for")
+        raise FolderError(f"{where} has a weight {name} that this model does not use")

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field, field_validator
 from torch import Tensor
 
-from regard.config import Config, whole_path
+from regard.config import Config, absolute_path
 from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.columns import Columns, choose_columns
 from regard.data.readers.glue import TRAINING, GlueTask, find_glue_task, read_glue
@@ -48,7 +48,7 @@ class LabeledDataConfig(Columns):
     max_length: int | None = Field(None, ge=8, description="tokens of a row; none: the model's context")
     too_long: Literal["cut", "stop"] = Field("cut", description="truncate a longer row, or stop there")
 
-    _whole_path = field_validator("dev")(whole_path)
+    _whole_path = field_validator("dev")(absolute_path)
 
 
 class GlueDataConfig(Config):

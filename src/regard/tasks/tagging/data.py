@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from regard.config import Config, whole_path
+from regard.config import Config, absolute_path
 from regard.data.batches import IGNORE_INDEX
 from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.conll import TaggedSentence, read_tagged
@@ -36,7 +36,7 @@ class TaggedDataConfig(Config):
     validation: float = Field(0.1, gt=0, lt=1, description="share of the sentences held out for validation")
     dev: Path | None = Field(None, description="a file to evaluate on, instead of held-out sentences")
 
-    _whole_path = field_validator("dev")(whole_path)
+    _whole_path = field_validator("dev")(absolute_path)
 
 
 TaggingRun = RunConfig[TaggedDataConfig, BertForTokenClassificationConfig, TaggingConfig]
