@@ -115,7 +115,7 @@ def test_training_stops_at_a_bad_picture_or_line_unless_told_otherwise(here, alb
     one_line(done, "some.tsv:2: wrong columns", "data.on_error=skip")
     (tmp_path / "some.tsv").write_text("good-1.png\ta thing\ngone.png\ta thing\nlost.png\ta thing\n")
     done = here("train", "captioner", album, tmp_path / "some.tsv", "-o", tmp_path / "run", *TINY)
-    one_line(done, "2 of its lines are of pictures that are not in", "some.tsv:2: missing image: there is no gone.png")
+    one_line(done, "2 of its lines name images that are not in", "some.tsv:2: missing image: there is no gone.png")
     for name, (_, said) in BAD.items():
         rest = [line for line in (album / "captions.tsv").read_text().splitlines() if line.split("\t")[0] not in BAD]
         (tmp_path / "some.tsv").write_text("\n".join([*rest[:-1], f"{name}\ta thing", ""]))

@@ -2,7 +2,7 @@
 
 import torch
 
-from regard.synthetic.memory import END, LETTERS, TASKS, VOCABULARY, exercise
+from regard.synthetic.memory import EOS_ID, NUM_LETTERS, TASKS, VOCAB_SIZE, exercise
 
 
 def test_each_task_is_its_own_answer():
@@ -11,9 +11,9 @@ def test_each_task_is_its_own_answer():
         letters = source[:, 1:-1]
         wanted = {"copy": letters, "reverse": letters.flip(1), "recall": letters[:, :1]}[task]
         assert torch.equal(answer[:, :-1], wanted)
-        assert (source[:, -1] == END).all()
-        assert (answer[:, -1] == END).all()
-        assert letters.min() >= VOCABULARY - LETTERS
+        assert (source[:, -1] == EOS_ID).all()
+        assert (answer[:, -1] == EOS_ID).all()
+        assert letters.min() >= VOCAB_SIZE - NUM_LETTERS
         assert (source[:, 0] == source[0, 0]).all()
     assert len({int(exercise(task, 1, 1, seed=0)[0][0, 0]) for task in TASKS}) == len(TASKS)
 

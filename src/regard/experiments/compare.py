@@ -13,7 +13,7 @@ from regard.experiments.long_memory import Remembered, study
 from regard.experiments.report import length_table, memory_table, table, write_report
 from regard.progress import follow, note
 from regard.recipes.translator_comparison import SPECS
-from regard.synthetic.memory import LETTERS
+from regard.synthetic.memory import NUM_LETTERS
 
 # What --quick changes: less of everything, so that all five are done in under ten minutes on two cores.
 QUICK = ["training.steps=250", "training.evaluate_every=250", "training.checkpoint_every=250", "data.num_pairs=50000"]
@@ -84,7 +84,9 @@ def _text(standings: Sequence[Standing], remembered: Sequence[Remembered]) -> st
     console.print(length_table(standings, "bleu"))
     console.print(length_table(standings, "exact_match"))
     if remembered:
-        console.print(f"Share of right letters in what is written back, by letters read; by chance {1 / LETTERS:.2f}")
+        console.print(
+            f"Share of right letters in what is written back, by letters read; by chance {1 / NUM_LETTERS:.2f}"
+        )
         console.print(memory_table(remembered))
     return file.getvalue()
 

@@ -17,7 +17,7 @@ from regard.models.rnn_seq2seq import RNNConfig
 from regard.models.transformer import TransformerConfig
 from regard.recipes.translator_comparison import SPECS
 from regard.runtime import seed_everything
-from regard.synthetic.memory import BEGIN, END, PADDING, TASKS, VOCABULARY, MemoryTask, exercise
+from regard.synthetic.memory import BOS_ID, EOS_ID, PAD_ID, TASKS, VOCAB_SIZE, MemoryTask, exercise
 from regard.training.loop import take_step
 from regard.training.optimizer import Kind, make_optimizers
 from regard.training.schedule import learning_rate
@@ -25,16 +25,16 @@ from regard.training.schedule import learning_rate
 ROWS = 48
 RATES: dict[Kind, float] = {"adamw": 5e-3, "muon": 1e-2}  # not tried out against others
 WARMUP = 30
-SYMBOLS = SpecialIds(pad_id=PADDING, bos_id=BEGIN, eos_id=END)
+SYMBOLS = SpecialIds(pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID)
 
 # About 88,000 parameters each.
 SMALL: dict[str, Seq2SeqConfig] = {
-    "rnn": RNNConfig(vocab_size=VOCABULARY, width=86, bridge="last_state", dropout=0.0, special_ids=SYMBOLS),
-    "rnn-context": RNNConfig(vocab_size=VOCABULARY, width=72, bridge="fixed_context", dropout=0.0, special_ids=SYMBOLS),
-    "rnn-attention": RNNConfig(vocab_size=VOCABULARY, width=68, bridge="attention", dropout=0.0, special_ids=SYMBOLS),
-    "conv": ConvConfig(vocab_size=VOCABULARY, width=50, layers=3, decoder_layers=2, dropout=0.0, special_ids=SYMBOLS),
+    "rnn": RNNConfig(vocab_size=VOCAB_SIZE, width=86, bridge="last_state", dropout=0.0, special_ids=SYMBOLS),
+    "rnn-context": RNNConfig(vocab_size=VOCAB_SIZE, width=72, bridge="fixed_context", dropout=0.0, special_ids=SYMBOLS),
+    "rnn-attention": RNNConfig(vocab_size=VOCAB_SIZE, width=68, bridge="attention", dropout=0.0, special_ids=SYMBOLS),
+    "conv": ConvConfig(vocab_size=VOCAB_SIZE, width=50, layers=3, decoder_layers=2, dropout=0.0, special_ids=SYMBOLS),
     "transformer": TransformerConfig(
-        vocab_size=VOCABULARY,
+        vocab_size=VOCAB_SIZE,
         width=64,
         heads=4,
         layers=1,
@@ -97,7 +97,7 @@ def study(rung: str, *, longest: int, steps: int, distances: Sequence[int], seed
 
 def _lesson(task: MemoryTask, length: int, seed: int) -> Lesson:
     source, answer = exercise(task, length, ROWS // len(TASKS), seed)
-    begin = torch.full((len(answer), 1), BEGIN)
+    begin = torch.full((len(answer), 1), BOS_ID)
     return Lesson(source, torch.cat([begin, answer[:, :-1]], dim=1), answer)
 
 

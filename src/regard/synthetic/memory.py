@@ -1,10 +1,10 @@
-"""Three tasks that ask for nothing but memory: what was read must be written, however long ago it was.
+"""Three tasks that need only memory: copy, reverse or recall the input over any distance.
 
     copy      a b c d   ->  a b c d
     reverse   a b c d   ->  d c b a
     recall    a b c d   ->  a           the first letter, after a distance
 
-A source begins with its task's sign. Letters are drawn by chance, so nothing but carrying them helps.
+A source starts with the token of its task. Letters are random, so a model has to store them.
 """
 
 from typing import Literal, get_args
@@ -14,17 +14,17 @@ from torch import Tensor
 
 MemoryTask = Literal["copy", "reverse", "recall"]
 TASKS: tuple[MemoryTask, ...] = get_args(MemoryTask)
-PADDING, BEGIN, END = 0, 1, 2
-SIGN = 3  # of the first task; then those of the others, then the letters
-LETTERS = 16
-VOCABULARY = SIGN + len(TASKS) + LETTERS
+PAD_ID, BOS_ID, EOS_ID = 0, 1, 2
+FIRST_TASK_ID = 3  # then the other tasks, then the letters
+NUM_LETTERS = 16
+VOCAB_SIZE = FIRST_TASK_ID + len(TASKS) + NUM_LETTERS
 
 
 def exercise(task: MemoryTask, length: int, rows: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Sources (rows, 1 + length + 1) with sign and end, and what is to be written, its end included."""
-    chance = torch.Generator().manual_seed(seed)
-    letters = torch.randint(VOCABULARY - LETTERS, VOCABULARY, (rows, length), generator=chance)
-    sign = torch.full((rows, 1), SIGN + TASKS.index(task))
-    end = torch.full((rows, 1), END)
+    """Sources (rows, 1 + length + 1) with task token and eos, and targets with eos."""
+    generator = torch.Generator().manual_seed(seed)
+    letters = torch.randint(VOCAB_SIZE - NUM_LETTERS, VOCAB_SIZE, (rows, length), generator=generator)
+    task_id = torch.full((rows, 1), FIRST_TASK_ID + TASKS.index(task))
+    eos = torch.full((rows, 1), EOS_ID)
     answers = {"copy": letters, "reverse": letters.flip(1), "recall": letters[:, :1]}
-    return torch.cat([sign, letters, end], dim=1), torch.cat([answers[task], end], dim=1)
+    return torch.cat([task_id, letters, eos], dim=1), torch.cat([answers[task], eos], dim=1)

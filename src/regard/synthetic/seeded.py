@@ -1,4 +1,4 @@
-"""Random choices that are a pure function of a few numbers, the same on every machine."""
+"""Random choices that are a pure function of a key, the same on every machine."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -6,12 +6,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_LOW = 1 << 32  # below this the digits left would favor the first options
+_LOW = 1 << 32  # below this, the remaining digits would favor the first options
 
 
 def seed_name(split: str) -> str:
-    """What a split is called in the keys that seed its data: "heldout" for validation, its first name, so that the
-    generated data stay what they were."""
+    """The name of a split in the keys that seed its data: "heldout" for validation, so that the data never change."""
     return {"validation": "heldout"}.get(split, split)
 
 
@@ -26,14 +25,14 @@ class Draw:
         self._digits = _digits(key)
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options, each as likely."""
+        """One of the options, uniformly."""
         self._digits, at = divmod(self._digits, len(options))
         if self._digits < _LOW:
             self._refill()
         return options[at]
 
     def one_in(self, many: int) -> bool:
-        """True once in so many times."""
+        """True with probability 1 / many."""
         self._digits, at = divmod(self._digits, many)
         if self._digits < _LOW:
             self._refill()

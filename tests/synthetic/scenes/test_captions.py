@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 
 from regard.errors import ConfigError
-from regard.synthetic.scenes.captions import MOST_CAPTIONS, caption, captions, false_caption
+from regard.synthetic.scenes.captions import MAX_CAPTIONS, caption, captions, false_caption
 from regard.synthetic.scenes.layout import reserved
 from regard.synthetic.scenes.objects import COLORS, SHAPES, SIZES, TEXTURES, Thing
 from regard.synthetic.scenes.scene import PARTS, Scene, Scenes
@@ -120,7 +120,7 @@ def test_paraphrases_but_the_counting_one_say_everything(scenes):
     for scene in scenes:
         wanted = Counter(trait for thing in scene.things for trait in look(thing) if trait != "plain")
         partial = 0
-        for each in captions(scene, MOST_CAPTIONS):
+        for each in captions(scene, MAX_CAPTIONS):
             said = Counter(word for word in each.words if word in (*COLORS, *SHAPES, *SIZES, *TEXTURES))
             partial += said != wanted
         assert partial <= 1
@@ -128,7 +128,7 @@ def test_paraphrases_but_the_counting_one_say_everything(scenes):
 
 def test_fewer_captions_are_the_first_of_more(scenes):
     for scene in scenes[:50]:
-        assert captions(scene, 3) == captions(scene, MOST_CAPTIONS)[:3]
+        assert captions(scene, 3) == captions(scene, MAX_CAPTIONS)[:3]
     with pytest.raises(ConfigError, match="0 captions"):
         captions(scenes[0], 0)
     with pytest.raises(ConfigError, match="there are 1 to 9"):

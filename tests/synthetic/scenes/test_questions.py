@@ -7,10 +7,10 @@ import pytest
 from regard.errors import ConfigError
 from regard.synthetic.scenes.captions import captions
 from regard.synthetic.scenes.objects import Thing
-from regard.synthetic.scenes.questions import MOST_QUESTIONS, questions
+from regard.synthetic.scenes.questions import MAX_QUESTIONS, questions
 from regard.synthetic.scenes.referring import phrases
 from regard.synthetic.scenes.scene import PARTS, Scene, Scenes
-from regard.synthetic.scenes.statements import MOST_STATEMENTS, statements
+from regard.synthetic.scenes.statements import MAX_STATEMENTS, statements
 from regard.synthetic.scenes.vocabulary import ANSWERS, VOCABULARY
 
 NUMBERS = ["zero", "one", "two", "three", "four"]
@@ -209,7 +209,7 @@ def test_phrases_use_no_more_words_than_they_need(scenes):
 
 def test_texts_of_a_scene_differ_and_fewer_are_the_first_of_more(scenes):
     for scene in scenes[:200]:
-        for ask, most in ((questions, MOST_QUESTIONS), (statements, MOST_STATEMENTS)):
+        for ask, most in ((questions, MAX_QUESTIONS), (statements, MAX_STATEMENTS)):
             found = ask(scene, most)
             assert len({each.text for each in found}) == most
             assert ask(scene, 5) == found[:5]

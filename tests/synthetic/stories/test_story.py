@@ -30,7 +30,7 @@ def validation() -> list[Story]:
 
 def question(story: Story) -> tuple[str, str, str, int]:
     """The two candidates in the order they stand, the adjective, and the answer."""
-    found = story.references[0]
+    found = story.coreferences[0]
     words = story.sentences[found.sentence].split()
     first, second = found.candidates
     return words[first], words[second], words[-2], found.answer
@@ -43,7 +43,7 @@ def triple(story: Story) -> tuple[str, str, str]:
 
 
 def acts_second(story: Story) -> bool:
-    sentence = story.sentences[story.references[0].sentence]
+    sentence = story.sentences[story.coreferences[0].sentence]
     return re.search(r" (by|for) the \w+ (because|but) it ", sentence) is not None
 
 
@@ -111,7 +111,7 @@ def test_there_are_many_nouns_adjectives_and_forms() -> None:
 def test_the_only_it_is_the_one_asked_about(training: list[Story]) -> None:
     nouns = ANIMALS | DRIVEN | {noun for frame in FRAMES for noun in frame.objects}
     for story in training:
-        (found,) = story.references
+        (found,) = story.coreferences
         assert [s.split().count("it") for s in story.sentences] == [
             int(number == found.sentence) for number in range(len(story.sentences))
         ]
@@ -125,7 +125,7 @@ def test_half_of_the_stories_name_the_noun_and_the_adjective_once_more(training:
     short = 0
     for story in training:
         first, second, adjective, answer = question(story)
-        behind = story.sentences[story.references[0].sentence + 1].split()
+        behind = story.sentences[story.coreferences[0].sentence + 1].split()
         if adjective in behind and behind[0] != "the":
             short += 1
             right, wrong = ((first, second), (second, first))[answer]
@@ -221,7 +221,7 @@ def test_a_story_hangs_together(training: list[Story]) -> None:
         for weather, day in DAYS.items():
             assert day not in words or f"{weather} {day}" in story.text
         done = [number for number, sentence in enumerate(story.sentences) if sentence.startswith("then ")]
-        assert all(number > story.references[0].sentence for number in done)
+        assert all(number > story.coreferences[0].sentence for number in done)
 
 
 def test_a_sentence_of_another_story_is_rarely_the_true_next(training: list[Story]) -> None:

@@ -29,7 +29,7 @@ class Knowing(nn.Module):
         self.known = {}
         for part, count in (("training", LEARNED), ("validation", ASKED)):
             for story in Stories(seed=1, part=part).stories(0, count):
-                for one in story.references:
+                for one in story.coreferences:
                     row = tokenizer.encode_words(story.sentences[one.sentence].split())
                     it, *nouns = (row.word_ids.index(word) for word in (one.it, *one.candidates))
                     self.known[tuple(row.ids)] = it, nouns[one.answer], nouns[1 - one.answer]
@@ -59,7 +59,7 @@ class Knowing(nn.Module):
 def test_one_that_knows_is_right_every_time(story_pieces):
     found = resolve(Knowing(story_pieces), story_pieces, learned=LEARNED, asked=ASKED)
     assert found.sentences == sum(
-        len(story.references) for story in Stories(seed=1, part="validation").stories(0, ASKED)
+        len(story.coreferences) for story in Stories(seed=1, part="validation").stories(0, ASKED)
     )
     assert len(found.by_layer) == 3
     assert (found.layer, found.probe) == (2, 1.0)

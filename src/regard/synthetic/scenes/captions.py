@@ -1,6 +1,6 @@
-"""What a scene shows, in words: one canonical caption, true paraphrases of it, and near misses.
+"""Captions of a scene: one canonical caption, true paraphrases of it, and near misses.
 
-The canonical caption names all things in reading order with all that distinguishes them, and how each stands to
+The canonical caption names all things in reading order with all their traits, and the relation of each to
 the next: `a large red circle left of a small striped blue square above a pink ring`. A texture not named is plain.
 A scene has exactly one, and two scenes with the same one show the same things in the same rows, so a written
 caption that equals it is true and complete.
@@ -18,13 +18,13 @@ from regard.synthetic.scenes.vocabulary import NUMBERS, PLURALS
 from regard.synthetic.seeded import Draw
 
 Writer = Callable[[Thing], str]
-Content = tuple[list[Thing], list[str]]  # things, and how each stands to the next
-MOST_CAPTIONS = 9
+Content = tuple[list[Thing], list[str]]  # things, and the relation of each to the next
+MAX_CAPTIONS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """Words, and for each the index of the thing it speaks of; None where it speaks of none, or of several."""
+    """Words, and for each the index of the thing it refers to; None for words about none or several."""
 
     words: tuple[str, ...]
     regions: tuple[int | None, ...]
@@ -36,12 +36,12 @@ def caption(scene: Scene) -> Caption:
 
 
 def captions(scene: Scene, count: int = 5) -> list[Caption]:
-    """So many true captions, no two alike: the canonical one, then paraphrases in an order of the scene's own.
+    """`count` different true captions: the canonical one, then paraphrases in an order that the scene determines.
 
     One of them, `two stars and a ring`, only counts the shapes; the others say all that the canonical one says.
     """
-    if not 1 <= count <= MOST_CAPTIONS:
-        raise ConfigError(f"{count} captions of a scene: there are 1 to {MOST_CAPTIONS}")
+    if not 1 <= count <= MAX_CAPTIONS:
+        raise ConfigError(f"{count} captions of a scene: there are 1 to {MAX_CAPTIONS}")
     draw = Draw(f"{scene.key} captions")
     found = [caption(scene)]
     while len(found) < count:
@@ -54,9 +54,9 @@ def captions(scene: Scene, count: int = 5) -> list[Caption]:
 def false_caption(scene: Scene, index: int) -> Caption:
     """A canonical caption that is false here by one change: a near miss, another for each index.
 
-    A word of one thing is changed, two things change places, or `left of` becomes `above` or the reverse. Such a
-    scene could be drawn, and in the same part of the world: what is reserved for held-out scenes is not said of a
-    training scene, or a model would learn that it is always false. Regions point to the things of this scene.
+    A word of one thing is changed, two things are swapped, or `left of` becomes `above` or the reverse. Such a scene
+    could be drawn in the same split: pairs reserved for validation are not mentioned in training, or a model would
+    learn that they are always false. Regions point to the things of this scene.
     """
     draw = Draw(f"{scene.key} false {index}")
     true, known = caption(scene), holds_reserved(thing.kind for thing in scene.things)
@@ -81,7 +81,7 @@ def _written(things: Sequence[Thing], relations: Sequence[str], *, lead: str = "
 
 
 def _chained(write: Writer, things: Sequence[Thing], relations: Sequence[str], lead: str, backward: bool) -> Caption:
-    """The things one after the other with their relations between them; backward from the last to the first."""
+    """The things in order with their relations between them; `backward` from the last to the first."""
     order, between = list(range(len(things))), list(relations)
     if backward:
         order, between = order[::-1], [OPPOSITE[each] for each in relations[::-1]]
@@ -167,7 +167,7 @@ _CHANGES = (_other_color, _other_shape, _other_size, _other_texture, _other_plac
 
 
 def _could_stand(things: Sequence[Thing], relations: Sequence[str], side: int) -> bool:
-    """Whether such things find room in such rows, where they are drawn no larger than they must."""
+    """Whether such things fit into such rows at their smallest sizes."""
     rows: list[list[int]] = []
     for thing, before in zip(things, ["above", *relations], strict=True):
         if before == "above":

@@ -1,7 +1,7 @@
-"""Config of a scene and their near misses, which questions ask and statements state.
+"""Facts of a scene and their near misses, for questions and statements.
 
-A near miss changes one word and is false of the scene. The change is drawn so that the words alone do not give it
-away: a relation becomes its opposite, a trait any other, and a number stays while what it counts is changed.
+A near miss changes one word and is false. The change is random in a way that the words alone do not reveal it: a
+relation becomes its opposite, a trait any other, and a number stays while what it counts is changed.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _ENOUGH = tuple(named for named in TRAIT_SETS if len(named) > 1 and {"color", "s
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is said, in two parts between which `is` stands in a statement, and the things it speaks of."""
+    """A fact in two parts, joined by `is` in a statement, and the things it is about."""
 
     subject: str
     rest: str
@@ -53,7 +53,7 @@ def presence(draw: Draw, scene: Scene, *, true: bool) -> Fact:
     """`there` is `a striped red circle`"""
     named = draw.pick(_ENOUGH)
     thing = draw.pick(scene.things)
-    while not true and matching(scene.things, thing, named):  # a new color or shape is absent sooner or later
+    while not true and matching(scene.things, thing, named):  # eventually a color or shape is absent
         thing = changed(draw, draw.pick(scene.things), draw.pick(named))
     return Fact("there", f"a {noun(thing, named)}", matching(scene.things, thing, named))
 
@@ -81,7 +81,7 @@ def matching(things: Sequence[Thing], thing: Thing, named: Sequence[str]) -> tup
 
 
 def changed(draw: Draw, thing: Thing, altered: str) -> Thing:
-    """The thing with another value of one trait, each as likely."""
+    """The thing with another value of one trait, uniformly."""
     old = getattr(thing, altered)
     value = draw.pick([value for value in VALUES[altered] if value != old])
     changes: dict[str, str] = {altered: value}

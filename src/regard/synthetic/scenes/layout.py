@@ -1,4 +1,4 @@
-"""Chooses what stands in a scene and where: in rows, with room between, so that no relation is in doubt."""
+"""Choose the things of a scene and their boxes: in rows with gaps, so that every relation is unambiguous."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -13,15 +13,15 @@ Part = Literal["training", "validation"]
 Look = tuple[str, str, str, str]  # shape, color, size, texture
 Row = tuple[int, ...]  # of extents
 
-RESERVED_IN = 10  # one pair of kinds in so many is held out
-EXTENTS = {"small": (13, 15), "large": (23, 25)}  # of a picture of 64 pixels
-EDGE, GAP = 1, 4  # and the room it leaves at its edge and between things
-_COUNTS = (1, 2, 2, 3, 3, 3, 4, 4)  # each as often as it stands here
+RESERVED_IN = 10  # one in so many pairs of kinds is reserved for validation
+EXTENTS = {"small": (13, 15), "large": (23, 25)}  # in an image of 64 pixels
+EDGE, GAP = 1, 4  # pixels at the edge and between things
+_COUNTS = (1, 2, 2, 3, 3, 3, 4, 4)  # repeated by frequency
 
 
 @lru_cache(maxsize=8192)
 def reserved(one: Kind, other: Kind) -> bool:
-    """Whether two kinds are kept from standing in one training scene, whatever its seed."""
+    """Whether two kinds never occur in one training scene, for any seed."""
     key = " and ".join(sorted((" ".join(one), " ".join(other))))
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "little") % RESERVED_IN == 0
 
@@ -43,18 +43,18 @@ def choose_things(draw: Draw, part: Part, side: int) -> tuple[Thing, ...]:
 
 
 def scaled(extent: int, side: int) -> int:
-    """The extent in a picture of another side; odd, as the masks want it."""
+    """The extent in an image of another side; odd, as `shapes.mask` needs it."""
     return extent * side // 64 | 1
 
 
 def fits(rows: Sequence[Sequence[int]], side: int) -> bool:
-    """Whether things of these extents find room in these rows."""
+    """Whether things of these extents fit into these rows."""
     widest = max(_needed(row, side) for row in rows)
     return max(widest, _needed([max(row) for row in rows], side)) <= side
 
 
 def _looks(draw: Draw, count: int) -> list[Look]:
-    """Any looks, but now and then a shape or a color comes again: else there would be little to count."""
+    """Random looks; now and then a shape or a color is repeated, so that there is something to count."""
     looks: list[Look] = []
     for _ in range(count):
         shape, color = draw.pick(SHAPES), draw.pick(COLORS)
@@ -80,7 +80,7 @@ def _boxes(draw: Draw, extents: Row, side: int) -> list[Box]:
 
 @lru_cache(maxsize=4096)
 def _arrangements(extents: Row, side: int) -> list[list[Row]]:
-    """All ways to break things into rows that fit, their order kept."""
+    """All ways to break things into rows that fit, in order."""
     last = len(extents)
     found = []
     for breaks in range(last):
@@ -91,7 +91,7 @@ def _arrangements(extents: Row, side: int) -> list[list[Row]]:
 
 
 def _starts(draw: Draw, extents: Sequence[int], side: int) -> list[int]:
-    """Where things along a line begin: the room left over is strewn between them at random."""
+    """Where things along a line start: the spare room is distributed randomly between them."""
     spare = range(side - _needed(extents, side) + 1)
     shifts = sorted(draw.pick(spare) for _ in extents)
     gap = GAP * side // 64

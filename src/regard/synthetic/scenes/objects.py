@@ -1,4 +1,4 @@
-"""What stands in a drawn scene: shapes of a color, a size and a texture, each in its place."""
+"""The things in a scene: shapes with a color, a size, a texture and a box."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ Kind = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One drawn shape. The box is (left, top, right, bottom) of its pixels; right and bottom are the first beyond."""
+    """One drawn shape. The box is (left, top, right, bottom) in pixels, right and bottom exclusive."""
 
     shape: str
     color: str
@@ -25,12 +25,12 @@ class Thing:
 
     @property
     def kind(self) -> Kind:
-        """Its color and shape, of which the held-out pairs are made."""
+        """Its color and shape; pairs of kinds are reserved for validation."""
         return self.color, self.shape
 
 
 def relation(one: Thing, other: Thing) -> str:
-    """Where one thing stands from the other. Of two things of a scene exactly one of RELATIONS is true.
+    """The relation of one thing to the other: exactly one of RELATIONS holds.
 
     Things stand in rows that do not overlap: `above` and `below` hold between rows, `left of` and `right of`
     within one.

@@ -1,10 +1,10 @@
-"""What a question or a statement of this world is about, told by its words."""
+"""Classify questions, statements and phrases by their words."""
 
 from regard.synthetic.scenes.objects import SHAPES
 
 
 def question_kind(text: str) -> str:
-    """color, shape, size or texture (what is it); count; presence (is there); place (how two stand); trait (is it so).
+    """color, shape, size or texture (what is it); count; presence (is there); place (is it above); trait (is it red).
 
     `is the star above the ring ?` is of place, `is the star above the ring a star ?` of a trait.
     """
@@ -25,10 +25,10 @@ def statement_kind(text: str) -> str:
 
 
 def phrase_kind(text: str) -> str:
-    """direct (by its own traits) or relational (by how it stands to another thing)."""
+    """direct (by its own traits) or relational (by its relation to another thing)."""
     return "relational" if text.split().count("the") > 1 else "direct"
 
 
 def _place_or_trait(words: list[str]) -> str:
-    """A place is said of a thing by its shape; a trait is one word, or a shape behind `a`."""
+    """A place ends with the shape of another thing; a trait is one word, or a shape after `a`."""
     return "place" if words[-1] in SHAPES and words[-2] != "a" else "trait"

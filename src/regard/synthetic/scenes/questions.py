@@ -9,15 +9,15 @@ from regard.synthetic.scenes.scene import Scene
 from regard.synthetic.scenes.vocabulary import NUMBERS
 from regard.synthetic.seeded import Draw
 
-MOST_QUESTIONS = 20
+MAX_QUESTIONS = 20
 _TRAITS = tuple(VALUES)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Text, words and sign spaced; its answer, one of ANSWERS; and the things one must look at to find it.
+    """Text with spaces between all words and marks; its answer, one of ANSWERS; and the things that determine it.
 
-    What does not exist or is counted zero times has no regions.
+    A question about absent things has no regions.
     """
 
     text: str
@@ -26,9 +26,9 @@ class Question:
 
 
 def questions(scene: Scene, count: int) -> list[Question]:
-    """So many questions, no two alike; the first ones are the same whatever the count. `no` is as likely as `yes`."""
-    if not 0 <= count <= MOST_QUESTIONS:
-        raise ConfigError(f"{count} questions about a scene: ask 0 to {MOST_QUESTIONS}")
+    """`count` different questions; a larger count extends the same list. `no` is as likely as `yes`."""
+    if not 0 <= count <= MAX_QUESTIONS:
+        raise ConfigError(f"{count} questions about a scene: ask 0 to {MAX_QUESTIONS}")
     draw = Draw(f"{scene.key} questions")
     found: dict[str, Question] = {}
     while len(found) < count:
@@ -50,7 +50,7 @@ def _what(draw: Draw, scene: Scene, yes: bool) -> Question | None:
 
 
 def _how_many(draw: Draw, scene: Scene, yes: bool) -> Question:
-    """Of what is there, and one time in three of what may not be."""
+    """Count things that exist, and one time in three some that may not."""
     counted = draw.pick(_TRAITS)
     thing = draw.pick(scene.things)
     if draw.one_in(3):
@@ -87,4 +87,4 @@ _KINDS = (
     _is_there,
     _is_it,
     _where,
-)  # each as often as it stands here
+)  # repeated by frequency

@@ -1,4 +1,4 @@
-"""Phrases that point: `the small red star`, `the ring left of the large square`, each to one thing of its scene."""
+"""Referring expressions: `the small red star`, `the ring left of the large square`, each for one thing of a scene."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from regard.synthetic.scenes.objects import Thing, relation
 from regard.synthetic.scenes.scene import Scene
 from regard.synthetic.seeded import Draw
 
-TRAITS = ("size", "texture", "color", "shape")  # in the order they are said
+TRAITS = ("size", "texture", "color", "shape")  # in the order of words
 Traits = tuple[str, ...]
 TRAIT_SETS: tuple[Traits, ...] = tuple(named for many in range(len(TRAITS) + 1) for named in combinations(TRAITS, many))
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words that fit one thing of the scene and no other, and the index of that thing."""
+    """Words that match exactly one thing of the scene, and its index."""
 
     text: str
     thing: int
@@ -24,16 +24,16 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """How a thing is referred to: the phrase, and the indices of all things it names, the one it means first."""
+    """A referring expression, and the indices of all things it names; the first is its referent."""
 
     text: str
     regions: tuple[int, ...]
 
 
 def phrases(scene: Scene) -> list[Phrase]:
-    """For each thing all shortest phrases of its own traits, and one that says how it stands to another thing.
+    """For each thing all shortest phrases of its own traits, and one by its relation to another thing.
 
-    A thing that looks like another has only the latter, or none where no other thing tells them apart.
+    A thing that looks like another has only the latter, or none if no other thing distinguishes them.
     """
     draw = Draw(f"{scene.key} phrases")
     found = []
@@ -44,7 +44,7 @@ def phrases(scene: Scene) -> list[Phrase]:
 
 
 def refer(draw: Draw, scene: Scene, at: int, without: str = "") -> Reference | None:
-    """A phrase for a thing that leaves one trait unsaid, as a question for it must; None where there is none."""
+    """A phrase for a thing without one trait, for a question about that trait; None if there is none."""
     found = direct(scene, at, without)
     if not found or draw.one_in(2):
         found = relational(scene, at, without) or found
@@ -52,14 +52,14 @@ def refer(draw: Draw, scene: Scene, at: int, without: str = "") -> Reference | N
 
 
 def direct(scene: Scene, at: int, without: str = "") -> list[Reference]:
-    """The phrases of a thing's own traits that point to it and would not, were a word of them left out."""
+    """The minimal phrases of a thing's own traits: each word is needed to identify it."""
     thing = scene.things[at]
     others = [other for other in scene.things if other is not thing]
     return [Reference(f"the {noun(thing, named)}", (at,)) for named in _telling(thing, others, without)]
 
 
 def relational(scene: Scene, at: int, without: str = "") -> list[Reference]:
-    """The same, among the things that stand alike to another thing, itself named by its own traits."""
+    """The same with a relation to another thing, which is named by its own traits."""
     thing, found = scene.things[at], []
     for place, anchor in enumerate(scene.things):
         named = direct(scene, place) if place != at else []
@@ -76,18 +76,18 @@ def relational(scene: Scene, at: int, without: str = "") -> list[Reference]:
 
 
 def noun(thing: Thing, named: Iterable[str]) -> str:
-    """A thing by some of its traits: `small red star`, or `small red thing` where the shape is not among them."""
+    """A thing by some of its traits: `small red star`, or `small red thing` without its shape."""
     said = set(named)
     return " ".join([getattr(thing, trait) for trait in TRAITS if trait in said] + ["thing"] * ("shape" not in said))
 
 
 def shared(one: Thing, other: Thing) -> Traits:
-    """The traits in which two things are alike."""
+    """The traits that two things share."""
     return tuple(trait for trait in TRAITS if getattr(one, trait) == getattr(other, trait))
 
 
 def _telling(thing: Thing, others: Sequence[Thing], without: str) -> tuple[Traits, ...]:
-    """The smallest sets of traits that tell a thing from the others. The shape is always said, if it may be."""
+    """The smallest sets of traits that distinguish a thing from the others. The shape is included if allowed."""
     return _smallest(frozenset(shared(thing, other) for other in others), without)
 
 

@@ -1,4 +1,4 @@
-"""Paints the things of a scene on their background, with no more than numpy."""
+"""Render the things of a scene on their background, with numpy only."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -28,14 +28,14 @@ BACKGROUNDS: dict[str, RGB] = {
     "stone": (150, 147, 140),
     "mist": (188, 193, 198),
     "paper": (226, 224, 216),
-}  # none is dark: a darkened stripe would look like a gap
-SLOPE = 14  # a background grows so much darker or lighter from its middle to its edge
-NOISE = 8  # and each pixel of it differs by up to so much
-DARK = 0.3  # what a texture leaves of a color
+}  # none is dark: a dark stripe would look like a gap
+SLOPE = 14  # brightness change of the background from its center to its edge
+NOISE = 8  # amplitude of its noise
+DARK = 0.3  # brightness of the dark parts of a texture
 
 
 def paint(things: Sequence[Thing], background: str, side: int, key: str) -> Pixels:
-    """The picture, (side, side, 3). The slope and the noise of the background are pure functions of the key."""
+    """The image, (side, side, 3). Slope and noise of the background are pure functions of the key."""
     picture = _background(background, side, key)
     for thing in things:
         left, top, right, bottom = thing.box
@@ -45,13 +45,13 @@ def paint(things: Sequence[Thing], background: str, side: int, key: str) -> Pixe
 
 
 def grain(side: int) -> int:
-    """How many pixels a stripe or a dot is wide."""
+    """Width of a stripe or a dot in pixels."""
     return side // 32
 
 
 @lru_cache(maxsize=1024)
 def _stamp(shape: str, color: str, texture: str, extent: int, grain: int) -> tuple[Pixels, Mask]:
-    """A painted thing and where it is, both (extent, extent, 3): copied so, it is painted ten times as fast."""
+    """A painted thing and its mask, both (extent, extent, 3); copying the cached stamp is ten times as fast."""
     paint = np.array(PAINTS[color])
     dark = darkened(shape, extent, texture, grain)
     painted = np.where(dark[:, :, None], paint * DARK, paint).astype(np.uint8)
@@ -66,7 +66,7 @@ def _background(name: str, side: int, key: str) -> Pixels:
 
 @lru_cache(maxsize=64)
 def _shaded(name: str, direction: int, side: int) -> Pixels:
-    """A background that grows lighter toward one of the eight winds, with the least noise a pixel can have."""
+    """A background that gets lighter toward one of eight directions, less the amplitude of the noise."""
     east, south = ((1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1))[direction]
     line = np.linspace(-1, 1, side)
     plane = (east * line[None, :] + south * line[:, None]) / (abs(east) + abs(south))

@@ -1,4 +1,4 @@
-"""The masks of the shapes: which pixels of a square belong to one, and which of them its texture darkens."""
+"""Masks of the shapes and of their textures."""
 
 from collections.abc import Callable
 from math import cos, pi, sin
@@ -12,9 +12,9 @@ Mask = npt.NDArray[np.bool_]
 
 def mask(shape: str, extent: int) -> Mask:
     """The pixels of a shape in a square of `extent` pixels, an odd number; it touches all four sides."""
-    assert extent % 2 == 1, "a tip in the middle needs a pixel in the middle"
-    middles = (np.arange(extent) - extent // 2) / (extent / 2)
-    return _INSIDE[shape](middles[None, :], middles[:, None])
+    assert extent % 2 == 1, "a centered tip needs a center pixel"
+    centers = (np.arange(extent) - extent // 2) / (extent / 2)
+    return _INSIDE[shape](centers[None, :], centers[:, None])
 
 
 def darkened(shape: str, extent: int, texture: str, grain: int) -> Mask:
@@ -23,14 +23,14 @@ def darkened(shape: str, extent: int, texture: str, grain: int) -> Mask:
     if texture == "striped":
         pattern = (across + down) // grain % 2 == 1
     elif texture == "dotted":
-        start = (extent // 2 - grain // 2) % (2 * grain)  # a dot in the middle
+        start = (extent // 2 - grain // 2) % (2 * grain)  # a dot in the center
         pattern = ((across - start) // grain % 2 == 0) & ((down - start) // grain % 2 == 0)
     else:
         pattern = np.zeros((extent, extent), bool)
     return np.asarray(pattern & mask(shape, extent))
 
 
-# Each says which points lie inside, with `across` and `down` from -1 to 1.
+# Each returns which points lie inside, with `across` and `down` from -1 to 1.
 
 
 def _circle(across: Grid, down: Grid) -> Mask:
@@ -46,7 +46,7 @@ def _triangle(across: Grid, down: Grid) -> Mask:
 
 
 def _star(across: Grid, down: Grid) -> Mask:
-    """A pentagram: what lies within four of its five lines, which are moved out a little to blunt the tips."""
+    """A pentagram: the points inside four of its five lines, which are moved out a little to blunt the tips."""
     right, low = across * sin(2 * pi / 5), (down * (1 + cos(pi / 5)) - (1 - cos(pi / 5))) / 2
     turns = [2 * pi * k / 5 for k in range(5)]
     within = sum((right * sin(turn) - low * cos(turn) <= 0.36).astype(int) for turn in turns)

@@ -9,7 +9,7 @@ from regard.synthetic.scenes.scene import Scene
 from regard.synthetic.scenes.vocabulary import NUMBERS
 from regard.synthetic.seeded import Draw
 
-MOST_STATEMENTS = 20
+MAX_STATEMENTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Statement:
 
 
 def statements(scene: Scene, count: int) -> list[Statement]:
-    """So many statements, no two alike. Of each two in a row one is true; the first is either."""
-    if not 0 <= count <= MOST_STATEMENTS:
-        raise ConfigError(f"{count} statements about a scene: ask for 0 to {MOST_STATEMENTS}")
+    """`count` different statements. Of each two in a row one is true, in random order."""
+    if not 0 <= count <= MAX_STATEMENTS:
+        raise ConfigError(f"{count} statements about a scene: ask for 0 to {MAX_STATEMENTS}")
     draw = Draw(f"{scene.key} statements")
     found: dict[str, Statement] = {}
     true = False
@@ -59,4 +59,4 @@ def _stated(fact: Fact | None) -> str:
     return f"{fact.subject} is {fact.rest}" if fact else ""
 
 
-_KINDS = (_having, _standing, _standing, _being, _numbering)  # each as often as it stands here
+_KINDS = (_having, _standing, _standing, _being, _numbering)  # repeated by frequency

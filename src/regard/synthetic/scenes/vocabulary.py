@@ -1,4 +1,4 @@
-"""All words in which this world speaks of a scene, and all answers to what it asks."""
+"""All words of the texts about scenes, and all answers."""
 
 from regard.synthetic.scenes.objects import COLORS, RELATIONS, SHAPES, SIZES, TEXTURES
 
@@ -7,12 +7,12 @@ PLURALS = {shape: f"{shape}es" if shape.endswith("s") else f"{shape}s" for shape
 
 ANSWERS: tuple[str, ...] = (*COLORS, *SHAPES, *SIZES, *TEXTURES, *NUMBERS, "yes", "no")
 
-_ASKING = ("what", "how", "many", "color", "shape", "size", "texture", "?")
-_SAYING = ("there", "is", "are", "the", "picture", "shows", "i", "see", "a", "and", "that", "thing")
+_QUESTION_WORDS = ("what", "how", "many", "color", "shape", "size", "texture", "?")
+_CAPTION_WORDS = ("there", "is", "are", "the", "picture", "shows", "i", "see", "a", "and", "that", "thing")
 
 VOCABULARY: tuple[str, ...] = tuple(
     sorted(
-        {*COLORS, *SHAPES, *SIZES, *TEXTURES, *NUMBERS[1:], *PLURALS.values(), *_ASKING, *_SAYING}
+        {*COLORS, *SHAPES, *SIZES, *TEXTURES, *NUMBERS[1:], *PLURALS.values(), *_QUESTION_WORDS, *_CAPTION_WORDS}
         | {word for relation in RELATIONS for word in relation.split()}
     )
 )

@@ -1,9 +1,8 @@
-"""Why something was too tired, too wide or too heavy, and what was done about it.
+"""Causes and remedies: why something was too tired, too wide or too heavy, and what was done about it.
 
-Three kinds of noun, three tables. A line is: adjective | what had happened | what was done | how it went, and where
-it needs one, the weather. `mended`: the act is done after all; `told`: what was done is understood only by one who was
-told what had happened. `{n}` is the noun the adjective is said of, `{s}` the one that acts, `{they}` those who travel.
-No line has an `it`.
+Three kinds of noun, three tables. A line is: adjective | what had happened | what was done | outcome, and optionally
+the weather. `mended`: the act is done after all; `told`: the remedy makes sense only if the cause was mentioned. `{n}`
+is the noun of the adjective, `{s}` the actor, `{they}` the travelers. No line has an `it`.
 """
 
 from dataclasses import dataclass
@@ -20,8 +19,8 @@ class Cause:
     adjective: str
     before: str
     after: str
-    mended: bool  # the act is done after all
-    told: bool  # what had happened must be said
+    is_remedied: bool  # the act is done after all
+    needs_cause: bool  # the cause must be mentioned
     weather: tuple[str, ...]
 
 
@@ -29,9 +28,9 @@ def _causes(rows: str) -> dict[str, Cause]:
     found = {}
     for row in rows.strip().splitlines():
         adjective, before, after, course, weather = (part.strip() for part in f"{row}|".split("|")[:5])
-        mended, told = "mended" in course.split(), "told" in course.split()
+        is_remedied, needs_cause = "mended" in course.split(), "told" in course.split()
         known = tuple(weather.split()) or ANY_WEATHER
-        found[adjective] = Cause(adjective, f"{before} .", f"{after} .", mended, told, known)
+        found[adjective] = Cause(adjective, f"{before} .", f"{after} .", is_remedied, needs_cause, known)
     return found
 
 

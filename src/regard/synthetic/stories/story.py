@@ -1,19 +1,19 @@
-"""Short English stories whose truth is known, with the lecture's question in each: what does `it` mean?
+"""Synthetic English stories with known coreference, the lecture's question in each: what does `it` mean?
 
     the animal did not cross the street because it was too tired .
     the animal did not cross the street because it was too wide .
 
 A story has somebody with an animal or a vehicle, a place, a goal, a failure with its cause, and a remedy. Names and
-pronouns, colors, days and weather, sounds and food, causes and remedies hang together, so masked words can be
-guessed and a next sentence can be told from another story's. The only `it` stands in the sentence of the failure. Half
-of the stories are told in short: in place of cause and remedy they say the same once more without it, such as
+pronouns, colors, days and weather, sounds and food, causes and remedies are consistent, so masked words can be
+predicted and a next sentence can be distinguished from another story's. The only `it` is in the sentence of the
+failure. Half of the stories are short: instead of cause and remedy they repeat the failure without `it`, such as
 `everybody could see that the street was too wide .`
 
-Either noun is meant as often as the other, for every pair of nouns; half of the sentences have the one who acts in
-second place (`the street was not crossed by the animal because it was too tired`), so neither the order nor the
-adjective alone tells the answer: one has to know what fits what.
+For every pair of nouns either is the answer equally often; half of the sentences have the actor second (`the street was
+not crossed by the animal because it was too tired`), so neither the order nor the adjective alone gives the answer: a
+model has to know which adjective fits which noun.
 
-The held-out part has the (subject, object, adjective) triples that never occur in training: of each pair of nouns
+The validation part has the (subject, object, adjective) triples that never occur in training: for each pair of nouns
 one adjective for either answer. The two sentences above are among them, so they are always new.
 
     python -m regard.synthetic.stories.story --count 15 --part validation
@@ -48,17 +48,17 @@ from regard.synthetic.stories.vocabulary import BOYS, COLORS, FRAMES, GIRLS, KEE
 Part = Literal["training", "validation"]
 PARTS: tuple[Part, ...] = get_args(Part)
 VOCABULARY: tuple[str, ...] = every_word()
-SALT = 20  # chosen so that the lecture's two sentences are held out
+SALT = 20  # chosen so that the lecture's two sentences are in the validation part
 
 
 @dataclass(frozen=True)
-class Reference:
-    """What an `it` means. Word numbers count the words between spaces, from 0."""
+class Coreference:
+    """The antecedent of an `it`. Words are numbered from 0, separated by spaces."""
 
     sentence: int
     it: int
-    candidates: tuple[int, int]  # the two nouns it could mean, in the order they stand
-    answer: int  # 0 or 1: which of them is meant
+    candidates: tuple[int, int]  # the two nouns it could mean, in order
+    answer: int  # 0 or 1: the antecedent
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Story:
     """Four to seven sentences of lowercase words; the full stop is a word of its own."""
 
     sentences: tuple[str, ...]
-    references: tuple[Reference, ...]
+    coreferences: tuple[Coreference, ...]
 
     @property
     def text(self) -> str:
@@ -75,7 +75,7 @@ class Story:
 
 
 class Stories:
-    """As many stories as one likes: story `index` is a pure function of seed, part and index."""
+    """An endless sequence of stories: story `index` is a pure function of seed, part and index."""
 
     def __init__(self, seed: int = 0, part: Part = "training") -> None:
         if part not in PARTS:
@@ -93,7 +93,7 @@ class Stories:
 
 
 def plot(draw: Draw, part: Part) -> Plot:
-    """What happens, to whom, where: the pair of nouns first, then which of them is to blame, then why."""
+    """Choose the plot: the pair of nouns first, then which of them is to blame, then why."""
     frame = draw.pick(FRAMES)
     actor, thing = draw.pick(frame.actors), draw.pick(tuple(frame.objects))
     blamed = draw.one_in(2)
@@ -123,7 +123,7 @@ def kind(frame: Frame, actor: Actor, actor_blamed: bool) -> Kind:
 
 
 def adjectives(frame: Frame, actor: Actor, thing: str, actor_blamed: bool, part: Part) -> tuple[str, ...]:
-    """Those a part of the stories says of one noun of a pair: one is held out, training has the others."""
+    """The adjectives for one noun of a pair in this part: one is for validation, the others for training."""
     fitting = frame.traits if actor_blamed else frame.objects[thing]
     kept = validation(actor.noun, thing, fitting)
     return (kept,) if part == "validation" else tuple(word for word in fitting if word != kept)
@@ -131,12 +131,12 @@ def adjectives(frame: Frame, actor: Actor, thing: str, actor_blamed: bool, part:
 
 @cache
 def validation(subject: str, thing: str, fitting: tuple[str, ...]) -> str:
-    """The adjective never said of this pair in training: that of the triple with the least hash."""
+    """The adjective that this pair never has in training: that of the triple with the smallest hash."""
     return min(fitting, key=lambda word: blake2b(f"{SALT} {subject} {thing} {word}".encode(), digest_size=8).digest())
 
 
 def tell(plot: Plot, draw: Draw) -> Story:
-    """The story in words, in full or in short; some of its sentences may be left unsaid."""
+    """Write the story, long or short; some of its sentences are optional."""
     filled = slots(plot)
     actor_first = draw.one_in(2)
     failure = draw.pick(ACTOR_FIRST if actor_first else ACTOR_SECOND)
@@ -148,30 +148,30 @@ def tell(plot: Plot, draw: Draw) -> Story:
 
 
 class _Told(NamedTuple):
-    """What is told beside the failure: its cause, and what came of it; empty lines are left unsaid."""
+    """The sentences around the failure: its cause before, the rest after; empty lines are left out."""
 
     before: str
     behind: list[str]
 
 
 def _in_short(plot: Plot, draw: Draw) -> _Told:
-    """Behind the failure its cause once more, with the noun in place of `it`."""
+    """After the failure its cause again, with the noun instead of `it`."""
     return _Told("", [draw.pick(BLAME), draw.pick(ENDINGS[plot.frame.setting]) if draw.one_in(2) else ""])
 
 
 def _in_full(plot: Plot, draw: Draw) -> _Told:
-    """What had happened, a reaction, the remedy, the act at last, an ending: three of these and the remedy at most."""
+    """Cause, reaction, remedy, the act at last, an ending: the remedy and at most three of the others."""
     cause = plot.cause
-    before = cause.before if cause.told or not draw.one_in(3) else ""
-    reaction, done, ending = draw.one_in(3), cause.mended and draw.one_in(2), draw.one_in(2)
+    before = cause.before if cause.needs_cause or not draw.one_in(3) else ""
+    reaction, done, ending = draw.one_in(3), cause.is_remedied and draw.one_in(2), draw.one_in(2)
     reaction = reaction and not (before and done and ending)
     behind = [draw.pick(REACTION) if reaction else "", cause.after, DONE if done else ""]
     return _Told(before, [*behind, draw.pick(ENDINGS[plot.frame.setting]) if ending else ""])
 
 
-def _reference(sentence: int, words: list[str], plot: Plot, actor_first: bool) -> Reference:
+def _reference(sentence: int, words: list[str], plot: Plot, actor_first: bool) -> Coreference:
     first, second = sorted((words.index(plot.actor.noun), words.index(plot.thing)))
-    return Reference(sentence, words.index("it"), (first, second), int(actor_first != plot.actor_blamed))
+    return Coreference(sentence, words.index("it"), (first, second), int(actor_first != plot.actor_blamed))
 
 
 def main() -> None:
@@ -183,7 +183,7 @@ def main() -> None:
     choices = parser.parse_args()
     for story in Stories(choices.seed, choices.part).stories(0, choices.count):
         sys.stdout.write(f"{story.text}\n")
-        for found in story.references:
+        for found in story.coreferences:
             words = story.sentences[found.sentence].split()
             sys.stdout.write(f"  it = {words[found.candidates[found.answer]]}\n")
         sys.stdout.write("\n")

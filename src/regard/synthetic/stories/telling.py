@@ -1,4 +1,4 @@
-"""How a story's plot is put into words: openings, goals, the failure with its `it`, endings."""
+"""Write a plot as sentences: openings, goals, the failure with its `it`, endings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -125,7 +125,7 @@ ENDINGS = {
 
 @dataclass(frozen=True)
 class Plot:
-    """Who, what, where and why, before a word is written."""
+    """Who, what, where and why."""
 
     frame: Frame
     actor: Actor
@@ -140,7 +140,7 @@ class Plot:
 
     @property
     def manner(self) -> Manner:
-        """How the actor comes into the story."""
+        """How the actor is introduced."""
         if self.actor in VEHICLES:
             return "driven"
         return "tame" if self.actor.tame else "wild"
@@ -152,7 +152,7 @@ class Plot:
 
 
 def slots(plot: Plot) -> dict[str, str]:
-    """What stands in the braces of a line."""
+    """The values of the placeholders of a line."""
     frame, actor, driven = plot.frame, plot.actor, plot.manner == "driven"
     grown = ("woman", "man") if driven else ("girl", "boy")
     she = "she" if plot.girl else "he"
@@ -184,7 +184,7 @@ def slots(plot: Plot) -> dict[str, str]:
 
 
 def every_word() -> tuple[str, ...]:
-    """All words that can stand in a story, sorted."""
+    """All words that occur in stories, sorted."""
     words = {word for line in _lines() for word in line.split() if "{" not in word}
     for frame in FRAMES:
         words |= {frame.base, frame.past, frame.participle, frame.gerund, *frame.objects}

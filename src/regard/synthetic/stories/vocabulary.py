@@ -1,7 +1,7 @@
-"""The words stories are told with: who acts, on what, and how.
+"""The vocabulary of the stories: who acts, on what, and how.
 
-A frame is an act with those who may do it and what it may be done to. A noun stands with the adjectives that can
-be said of it after `too` and that nobody would say of the other noun of its frame.
+A frame is an act with its possible actors and objects. A noun is listed with the adjectives that fit it after `too` and
+that do not fit the other noun of its frame.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Actor:
 
 @dataclass(frozen=True)
 class Frame:
-    """An act and its forms; `objects` says of each thing acted on which adjectives fit it."""
+    """An act and its forms; `objects` maps each object to the adjectives that fit it."""
 
     setting: Setting
     base: str
@@ -234,7 +234,7 @@ DAYS = {
     "foggy": "thursday",
     "hot": "friday",
     "snowy": "saturday",
-}  # in this world the day tells the weather
+}  # the day determines the weather
 
 
 def article(noun_phrase: str) -> str:

@@ -1,18 +1,18 @@
-"""Chooses words that make sense together, and that belong to the split.
+"""Choose words that make sense together and belong to the split.
 
-A training sentence is built from open combinations only. A held-out one takes a reserved combination
-three times in four where there is any.
+A training sentence uses open combinations only. A validation sentence uses a reserved combination three times in four,
+where there is one.
 """
 
 from collections.abc import Sequence
 from typing import TypeVar
 
 from regard.synthetic.seeded import Draw
+from regard.synthetic.translation.aligned_phrases import AlignedPhrase
 from regard.synthetic.translation.dictionary import Dictionary
 from regard.synthetic.translation.english import FIRST, THIRD, WE
 from regard.synthetic.translation.lexicon import Frame, Noun, Pronoun, Spot, Tense, Verb
 from regard.synthetic.translation.nominals import person_of
-from regard.synthetic.translation.pieces import Piece
 from regard.synthetic.translation.plans import (
     Action,
     Both,
@@ -31,7 +31,7 @@ Object = Nominal | Both | Pronoun | None
 
 
 class Chooser(Draw):
-    """The choices of one sentence, drawn in order; `key` decides them all."""
+    """The random choices of one sentence, in order; `key` determines all of them."""
 
     __slots__ = ("pronouns", "validation", "words")
 
@@ -82,7 +82,7 @@ class Chooser(Draw):
         return chosen
 
     def ask(self) -> None:
-        """From here on it is a question: nobody asks what he himself does."""
+        """From here on it is a question: no `i` or `we` as the subject."""
         self.pronouns = self.words.asked_pronoun
 
     def another(self, nouns: Sequence[Noun], taken: Sequence[Noun]) -> Noun:
@@ -204,7 +204,7 @@ class Chooser(Draw):
         place = self.surroundings(frame, subject, object_)
         return Action(frame.verb, tense, negated, object_, recipient, place, adverb)
 
-    def time(self, action: Action, *, often: int = 9) -> Piece | None:
+    def time(self, action: Action, *, often: int = 9) -> AlignedPhrase | None:
         """A time that fits the tense, or none: `every day` suits neither `never` nor `not`."""
         if "state" in action.verb.flags or action.adverb is not None or not self.one_in(often):
             return None

@@ -1,4 +1,4 @@
-"""Writes a plan in both languages at once, with the links between their words.
+"""Write a plan in both languages at once, with the links between their words.
 
 The rules held throughout:
 - Spanish drops subject pronouns; the English pronoun then links possibly to the verb that carries the person.
@@ -11,10 +11,17 @@ The rules held throughout:
 
 from collections.abc import Sequence
 
+from regard.synthetic.translation.aligned_phrases import (
+    EMPTY,
+    LINK_BASE,
+    AlignedPhrase,
+    aligned_phrase,
+    arrange,
+    concatenate,
+)
 from regard.synthetic.translation.english import BE, DO, THEY, THIRD
 from regard.synthetic.translation.lexicon import Pronoun
 from regard.synthetic.translation.nominals import column, person, write_introduced, write_nominal, write_object
-from regard.synthetic.translation.pieces import NOTHING, ROW, Piece, arrange, chain, piece
 from regard.synthetic.translation.plans import (
     Action,
     Both,
@@ -33,23 +40,23 @@ from regard.synthetic.translation.plans import (
 )
 from regard.synthetic.translation.spanish import present
 
-_BE = {verb: tuple(map(piece, BE, present(verb))) for verb in ("ser", "estar", "tener")}
-_DO = tuple(piece(word, "") for word in DO)
-_DID = piece("did", "")
-_NOT = piece("not", "no")
-_TO = piece("to", "a")
-_LE, _LES = piece("", "le"), piece("", "les")
-_AND, _AND_BEFORE_I = piece("and", "y"), piece("and", "e")
-_WHO_ASKED = piece("who", "quién")
-_WHO, _THAT = piece("who", "que"), piece("that", "que")
+_BE = {verb: tuple(map(aligned_phrase, BE, present(verb))) for verb in ("ser", "estar", "tener")}
+_DO = tuple(aligned_phrase(word, "") for word in DO)
+_DID = aligned_phrase("did", "")
+_NOT = aligned_phrase("not", "no")
+_TO = aligned_phrase("to", "a")
+_LE, _LES = aligned_phrase("", "le"), aligned_phrase("", "les")
+_AND, _AND_BEFORE_I = aligned_phrase("and", "y"), aligned_phrase("and", "e")
+_WHO_ASKED = aligned_phrase("who", "quién")
+_WHO, _THAT = aligned_phrase("who", "que"), aligned_phrase("that", "que")
 _WHOM = (
-    piece("whom", "al que", "0-1 0~0"),
-    piece("whom", "a la que", "0-2 0~0 0~1"),
-    piece("whom", "a los que", "0-2 0~0 0~1"),
-    piece("whom", "a las que", "0-2 0~0 0~1"),
+    aligned_phrase("whom", "al que", "0-1 0~0"),
+    aligned_phrase("whom", "a la que", "0-2 0~0 0~1"),
+    aligned_phrase("whom", "a los que", "0-2 0~0 0~1"),
+    aligned_phrase("whom", "a las que", "0-2 0~0 0~1"),
 )
-_THERE = (piece("there is", "hay", "1-0 0~0"), piece("there are", "hay", "1-0 0~0"))
-_IS_THERE = (piece("is there", "hay", "0-0 1~0"), piece("are there", "hay", "0-0 1~0"))
+_THERE = (aligned_phrase("there is", "hay", "1-0 0~0"), aligned_phrase("there are", "hay", "1-0 0~0"))
+_IS_THERE = (aligned_phrase("is there", "hay", "0-0 1~0"), aligned_phrase("are there", "hay", "0-0 1~0"))
 
 # The parts of a clause, and the orders in which the two languages take them.
 _DOUBLE, _SUBJECT, _AUXILIARY, _MIDDLE, _FINITE, _GERUND, _PRONOUN, *_REST = range(10)
@@ -66,7 +73,7 @@ _SPANISH_ASKED_BEHIND = (*_BEFORE, _GERUND, _SUBJECT, *_REST)
 _SPANISH_ASKED_STATE = (_FINITE, _OBJECT, _SUBJECT)
 
 
-def write(plan: Plan) -> Piece:
+def write(plan: Plan) -> AlignedPhrase:
     """The sentence in both languages."""
     if isinstance(plan, Clause):
         return _clause(plan)
@@ -77,41 +84,41 @@ def write(plan: Plan) -> Piece:
     return _compound(plan)
 
 
-def _clause(clause: Clause, *, silent: bool = False) -> Piece:
+def _clause(clause: Clause, *, silent: bool = False) -> AlignedPhrase:
     subject, person_, form = _subject(clause.subject)
-    said = _say(clause.predicate, NOTHING if silent else subject, person_, form)
+    said = _say(clause.predicate, EMPTY if silent else subject, person_, form)
     if clause.time is None:
         return said
-    return chain(clause.time, said) if clause.time_first else chain(said, clause.time)
+    return concatenate(clause.time, said) if clause.time_first else concatenate(said, clause.time)
 
 
-def _compound(plan: Compound) -> Piece:
+def _compound(plan: Compound) -> AlignedPhrase:
     second = _clause(plan.second, silent=plan.shared)
-    return chain(_clause(plan.first), _and(plan.conjunction, second), second)
+    return concatenate(_clause(plan.first), _and(plan.conjunction, second), second)
 
 
-def _and(conjunction: Piece, following: Piece) -> Piece:
+def _and(conjunction: AlignedPhrase, following: AlignedPhrase) -> AlignedPhrase:
     """The conjunction itself, but `e` for `y` before the sound i: `canta e invita`."""
     if conjunction.target[0] == "y" and following.target[0].startswith(("i", "hi")):
         return _AND_BEFORE_I
     return conjunction
 
 
-def _existence(plan: Existence) -> Piece:
+def _existence(plan: Existence) -> AlignedPhrase:
     begin = (_IS_THERE if plan.asked else _THERE)[plan.nominal.plural]
-    said = chain(begin, write_nominal(plan.nominal), _place(plan.place))
+    said = concatenate(begin, write_nominal(plan.nominal), _place(plan.place))
     return _marked(said) if plan.asked else said
 
 
-def _marked(said: Piece) -> Piece:
+def _marked(said: AlignedPhrase) -> AlignedPhrase:
     """A sentence between question marks; `?` is surely `?`, and possibly `¿`."""
-    end = len(said.source) * ROW
+    end = len(said.source) * LINK_BASE
     sure = [*[link + 1 for link in said.sure], end + len(said.target) + 1]
     possible = [*[link + 1 for link in said.possible], end]
-    return Piece([*said.source, "?"], ["¿", *said.target, "?"], sure, possible)
+    return AlignedPhrase([*said.source, "?"], ["¿", *said.target, "?"], sure, possible)
 
 
-def _subject(subject: Subject) -> tuple[Piece, int, int]:
+def _subject(subject: Subject) -> tuple[AlignedPhrase, int, int]:
     """The words of a subject, its person, and the column of its number and gender."""
     if isinstance(subject, Pronoun):
         return subject.subject, subject.person, subject.column
@@ -121,30 +128,30 @@ def _subject(subject: Subject) -> tuple[Piece, int, int]:
         return _WHO_ASKED, THIRD, 0
     first, second = subject
     second_words = write_nominal(second)
-    words = chain(write_nominal(first), _and(_AND, second_words), second_words)
+    words = concatenate(write_nominal(first), _and(_AND, second_words), second_words)
     # One man among them makes the whole masculine.
     return words, THEY, 2 + (first.noun.feminine and second.noun.feminine)
 
 
-def _whole(nominal: Nominal, words: Piece) -> Piece:
-    return words if nominal.relative is None else chain(words, _relative(nominal))
+def _whole(nominal: Nominal, words: AlignedPhrase) -> AlignedPhrase:
+    return words if nominal.relative is None else concatenate(words, _relative(nominal))
 
 
-def _relative(nominal: Nominal) -> Piece:
+def _relative(nominal: Nominal) -> AlignedPhrase:
     assert nominal.relative is not None
     predicate, subject = nominal.relative
     if subject is None:
         opening = _WHO if nominal.noun.person else _THAT
         return _say(predicate, opening, person(nominal), column(nominal))
     opening = _WHOM[column(nominal)] if nominal.noun.person else _THAT
-    return chain(opening, _say(predicate, *_subject(subject)))
+    return concatenate(opening, _say(predicate, *_subject(subject)))
 
 
-def _place(place: Place) -> Piece:
+def _place(place: Place) -> AlignedPhrase:
     return write_introduced(place.preposition, place.nominal)
 
 
-def _say(predicate: Predicate, subject: Piece, person_: int, form: int) -> Piece:
+def _say(predicate: Predicate, subject: AlignedPhrase, person_: int, form: int) -> AlignedPhrase:
     """A statement, a relative clause, or a question about the subject: the subject comes first."""
     if not isinstance(predicate, Action):
         parts = _being(predicate, subject, person_, form)
@@ -154,17 +161,17 @@ def _say(predicate: Predicate, subject: Piece, person_: int, form: int) -> Piece
     return arrange(parts, _ENGLISH_PROGRESSIVE if progressive else _ENGLISH, _SPANISH, _loose(parts))
 
 
-def _question(plan: Question) -> Piece:
+def _question(plan: Question) -> AlignedPhrase:
     clause, word = plan
     if isinstance(word, Nominal):
         word = write_nominal(word)
     asked = _ask(clause.predicate, *_subject(clause.subject), behind=word is not None)
     if word is None and clause.time is None:
         return asked
-    return chain(word or NOTHING, asked, clause.time or NOTHING)
+    return concatenate(word or EMPTY, asked, clause.time or EMPTY)
 
 
-def _ask(predicate: Predicate, subject: Piece, person_: int, form: int, *, behind: bool) -> Piece:
+def _ask(predicate: Predicate, subject: AlignedPhrase, person_: int, form: int, *, behind: bool) -> AlignedPhrase:
     """A question that is not about the subject; `behind` puts the subject after the whole verb."""
     if not isinstance(predicate, Action):
         parts = _being(predicate, subject, person_, form)
@@ -181,27 +188,27 @@ def _ask(predicate: Predicate, subject: Piece, person_: int, form: int, *, behin
     )
 
 
-def _being(predicate: State | Location, subject: Piece, person_: int, form: int) -> list[Piece]:
+def _being(predicate: State | Location, subject: AlignedPhrase, person_: int, form: int) -> list[AlignedPhrase]:
     """The parts of a clause with be; what is said of the subject takes the place of the object."""
-    parts = [NOTHING] * 10
+    parts = [EMPTY] * 10
     parts[_SUBJECT] = subject
     if isinstance(predicate, State):
         parts[_FINITE] = _BE[predicate.adjective.copula][person_]
         parts[_OBJECT] = predicate.adjective.forms[form]
-        parts[_MIDDLE] = _NOT if predicate.negated else predicate.adverb or NOTHING
+        parts[_MIDDLE] = _NOT if predicate.negated else predicate.adverb or EMPTY
     else:
         parts[_FINITE] = _BE["estar"][person_]
-        parts[_OBJECT] = NOTHING if predicate.place is None else _place(predicate.place)
-        parts[_MIDDLE] = _NOT if predicate.negated else NOTHING
+        parts[_OBJECT] = EMPTY if predicate.place is None else _place(predicate.place)
+        parts[_MIDDLE] = _NOT if predicate.negated else EMPTY
     return parts
 
 
-def _action(action: Action, subject: Piece, person_: int, *, supported: bool) -> list[Piece]:
+def _action(action: Action, subject: AlignedPhrase, person_: int, *, supported: bool) -> list[AlignedPhrase]:
     """The parts of a clause with another verb; `supported` asks for do where English needs it."""
     verb, tense, negated, object_, recipient, place, adverb = action
-    parts = [NOTHING] * 10
+    parts = [EMPTY] * 10
     parts[_SUBJECT] = subject
-    parts[_MIDDLE] = _NOT if negated else adverb or NOTHING
+    parts[_MIDDLE] = _NOT if negated else adverb or EMPTY
     if tense == "progressive":
         parts[_FINITE], parts[_GERUND] = _BE["estar"][person_], verb.gerund
     elif supported:
@@ -222,14 +229,14 @@ def _action(action: Action, subject: Piece, person_: int, *, supported: bool) ->
     return parts
 
 
-def _object(action: Action, object_: Nominal | Both) -> Piece:
+def _object(action: Action, object_: Nominal | Both) -> AlignedPhrase:
     if isinstance(object_, Nominal):
         return _whole(object_, write_object(action.verb, object_))
     second = write_object(action.verb, object_.second)
-    return chain(write_object(action.verb, object_.first), _and(_AND, second), second)
+    return concatenate(write_object(action.verb, object_.first), _and(_AND, second), second)
 
 
-def _loose(parts: Sequence[Piece]) -> list[tuple[int, int]]:
+def _loose(parts: Sequence[AlignedPhrase]) -> list[tuple[int, int]]:
     """The possible links between parts: a dropped pronoun, do, and the doubled recipient."""
     found = []
     subject = parts[_SUBJECT]

@@ -1,4 +1,4 @@
-"""Builds the words of the world from their tables, once, at first use."""
+"""Build the dictionary from its tables, once, at first use."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from itertools import chain
 
 from regard.synthetic.translation import english, spanish, verbs, vocabulary
 from regard.synthetic.translation import function_words as small_words
+from regard.synthetic.translation.aligned_phrases import AlignedPhrase, aligned_phrase
 from regard.synthetic.translation.frames import read_frames
 from regard.synthetic.translation.groups import members, read_spots
 from regard.synthetic.translation.lexicon import (
@@ -18,7 +19,6 @@ from regard.synthetic.translation.lexicon import (
     Pronoun,
     reserved,
 )
-from regard.synthetic.translation.pieces import Piece, piece
 
 _ODD_WITH_KIN = ("a", "this", "that", "each")  # an aunt is somebody's, and known
 Choices = tuple[tuple[Determiner, bool], ...]
@@ -26,20 +26,20 @@ Choices = tuple[tuple[Determiner, bool], ...]
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """Every word of the world, by its English lemma; `frames` groups the frames of one verb."""
+    """Every word, by its English lemma; `frames` groups the frames of one verb."""
 
     nouns: Mapping[str, Noun]
     adjectives: Mapping[str, Adjective]
     determiners: Mapping[str, Determiner]
     pronouns: Mapping[str, Pronoun]
-    prepositions: Mapping[str, Piece]
-    adverbs: Mapping[str, Piece]
-    question_words: Mapping[str, Piece]
-    conjunctions: Mapping[str, Piece]
-    times: Mapping[str, tuple[Piece, ...]]  # by tense
-    any_pronoun: tuple[Pronoun, ...]  # each as often as it is drawn
+    prepositions: Mapping[str, AlignedPhrase]
+    adverbs: Mapping[str, AlignedPhrase]
+    question_words: Mapping[str, AlignedPhrase]
+    conjunctions: Mapping[str, AlignedPhrase]
+    times: Mapping[str, tuple[AlignedPhrase, ...]]  # by tense
+    any_pronoun: tuple[Pronoun, ...]  # repeated by frequency
     asked_pronoun: tuple[Pronoun, ...]
-    any_adverb: tuple[Piece, ...]
+    any_adverb: tuple[AlignedPhrase, ...]
     located: tuple[Noun, ...]  # the nouns that have a place to be
     strangers: tuple[Noun, ...]  # those of them that may be new to the listener: `there is a cat`
     descriptions: tuple[Description, ...]
@@ -82,13 +82,13 @@ def dictionary() -> Dictionary:
     )
 
 
-def _pieces(rows: Iterable[tuple[str, str, str]]) -> dict[str, Piece]:
-    return {source: piece(source, target, links) for source, target, links in rows}
+def _pieces(rows: Iterable[tuple[str, str, str]]) -> dict[str, AlignedPhrase]:
+    return {source: aligned_phrase(source, target, links) for source, target, links in rows}
 
 
-def _times() -> dict[str, tuple[Piece, ...]]:
+def _times() -> dict[str, tuple[AlignedPhrase, ...]]:
     tenses = dict.fromkeys(row[0] for row in small_words.TIMES)
-    return {tense: tuple(piece(*row[1:]) for row in small_words.TIMES if row[0] == tense) for tense in tenses}
+    return {tense: tuple(aligned_phrase(*row[1:]) for row in small_words.TIMES if row[0] == tense) for tense in tenses}
 
 
 def _determiners() -> dict[str, Determiner]:
@@ -102,12 +102,12 @@ def _determiners() -> dict[str, Determiner]:
 
 
 def _pronoun(subject: str, object_: str, clitic: str, person: int, plural: bool, feminine: bool) -> Pronoun:
-    return Pronoun(piece(subject, ""), piece(object_, clitic), person, 2 * plural + feminine)
+    return Pronoun(aligned_phrase(subject, ""), aligned_phrase(object_, clitic), person, 2 * plural + feminine)
 
 
 def _adjective(lemma: str, masculine: str, copula: str) -> Adjective:
     forms = (masculine,) * 4 if copula == "tener" else spanish.adjective(masculine)
-    return Adjective(lemma, copula, tuple(piece(lemma, form) for form in forms))
+    return Adjective(lemma, copula, tuple(aligned_phrase(lemma, form) for form in forms))
 
 
 def _nouns(determiners: Mapping[str, Determiner]) -> dict[str, Noun]:
@@ -130,7 +130,7 @@ def _nouns(determiners: Mapping[str, Determiner]) -> dict[str, Noun]:
 
 
 def _determined(lemma: str, role: str, determiners: Mapping[str, Determiner]) -> Choices:
-    """The choices of (determiner, plural) for a noun in a role, each as often as its weight."""
+    """The choices of (determiner, plural) for a noun in a role, repeated by weight."""
     weights = small_words.ROLES[role]
     if lemma in members("mass"):
         weights = small_words.MASS_ROLES.get(role, small_words.MASS_ROLES["object"])
@@ -163,7 +163,7 @@ def _describe(nouns: Mapping[str, Noun], adjectives: Mapping[str, Adjective]) ->
     return tuple(found)
 
 
-def _locate(nouns: Mapping[str, Noun], prepositions: Mapping[str, Piece]) -> tuple[Noun, ...]:
+def _locate(nouns: Mapping[str, Noun], prepositions: Mapping[str, AlignedPhrase]) -> tuple[Noun, ...]:
     for names, wholes in verbs.PARTS:
         for name in members(names):
             nouns[name].wholes = tuple(nouns[whole] for whole in members(wholes))

@@ -1,11 +1,11 @@
-"""Builds verbs and their frames from the table of verbs."""
+"""Build verbs and their frames from the table of verbs."""
 
 from collections.abc import Iterable, Mapping
 
 from regard.synthetic.translation import english, spanish, verbs
+from regard.synthetic.translation.aligned_phrases import AlignedPhrase, aligned_phrase
 from regard.synthetic.translation.groups import members, read_spots
 from regard.synthetic.translation.lexicon import Frame, Noun, Tense, Verb, reserved
-from regard.synthetic.translation.pieces import Piece, piece
 
 _TENSES: dict[str, tuple[Tense, ...]] = {
     "all": ("present", "progressive", "past"),
@@ -22,29 +22,29 @@ def _verb(words: str, translation: str, mode: str) -> Verb:
     present, preterite = spanish.present(infinitive), spanish.preterite(infinitive)
     past = english.past(lemma)
 
-    def forms(sources: Iterable[str], targets: Iterable[str]) -> tuple[Piece, ...]:
+    def forms(sources: Iterable[str], targets: Iterable[str]) -> tuple[AlignedPhrase, ...]:
         pairs = zip(sources, targets, strict=True)
-        return tuple(piece(source + after, target, links) for source, target in pairs)
+        return tuple(aligned_phrase(source + after, target, links) for source, target in pairs)
 
     by_person = [english.third_person(lemma) if person == english.THIRD else lemma for person in range(5)]
     return Verb(
         words,
         frozenset(mode.split()),
         _TENSES[mode.split()[0]],
-        piece(particle, preposition) if preposition else None,
+        aligned_phrase(particle, preposition) if preposition else None,
         present=forms(by_person, present),
         past=forms([past] * 5, preterite),
         base_present=forms([lemma] * 5, present),
         base_past=forms([lemma] * 5, preterite),
-        gerund=piece(english.gerund(lemma) + after, spanish.gerund(infinitive), links),
+        gerund=aligned_phrase(english.gerund(lemma) + after, spanish.gerund(infinitive), links),
         past_like_base=past == lemma,
     )
 
 
 def read_frames(
-    row: tuple[str, str, str, str], nouns: Mapping[str, Noun], prepositions: Mapping[str, Piece]
+    row: tuple[str, str, str, str], nouns: Mapping[str, Noun], prepositions: Mapping[str, AlignedPhrase]
 ) -> tuple[Frame, ...]:
-    """The frames of one row, each as often as it is drawn: people act more often than animals."""
+    """The frames of one row, repeated by frequency: people act more often than animals."""
     words, translation, mode, texts = row
     verb = _verb(words, translation, mode)
     found = []

@@ -1,4 +1,4 @@
-"""The small words of the world: determiners, pronouns, prepositions, adverbs, question words, conjunctions.
+"""The function words: determiners, pronouns, prepositions, adverbs, question words, conjunctions.
 
 Links read `0-0 0~1` (a dash is sure, a tilde possible); none written means first word to first word.
 """
@@ -26,7 +26,7 @@ DETERMINERS: tuple[tuple[str, str, str], ...] = (
     ("", "", "- - - -"),
 )
 
-# How often a determiner stands before a noun in each role: singular, plural. `own` is each possessive.
+# Frequency of a determiner before a noun in each role: singular, plural. `own` is each possessive.
 ROLES: dict[str, dict[str, tuple[int, int]]] = {
     "subject": {
         "the": (10, 8), "a": (3, 0), "own": (1, 1), "this": (1, 1), "that": (1, 1), "each": (1, 0),

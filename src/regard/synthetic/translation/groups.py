@@ -1,11 +1,11 @@
-"""Reads the shorthand of the tables: groups of nouns, and places with their prepositions."""
+"""Parse the shorthand of the tables: groups of nouns, and places with their prepositions."""
 
 from collections.abc import Mapping
 from functools import cache
 
 from regard.synthetic.translation import vocabulary
+from regard.synthetic.translation.aligned_phrases import AlignedPhrase
 from regard.synthetic.translation.lexicon import Noun, Spot
-from regard.synthetic.translation.pieces import Piece
 
 
 @cache
@@ -20,7 +20,7 @@ def members(names: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def read_spots(text: str, nouns: Mapping[str, Noun], prepositions: Mapping[str, Piece]) -> tuple[Spot, ...]:
+def read_spots(text: str, nouns: Mapping[str, Noun], prepositions: Mapping[str, AlignedPhrase]) -> tuple[Spot, ...]:
     """`in:kitchen+garden at:station` as prepositions with their places."""
     found = []
     for part in text.split():

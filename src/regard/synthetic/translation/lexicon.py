@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 from zlib import crc32
 
-from regard.synthetic.translation.pieces import Piece
+from regard.synthetic.translation.aligned_phrases import AlignedPhrase
 
 Tense = Literal["present", "progressive", "past"]
 
@@ -17,9 +17,9 @@ RESERVED_ONE_IN = 8
 
 @cache
 def reserved(word: str, noun: str) -> bool:
-    """Whether a verb with this object, or an adjective with this noun, is kept out of training."""
+    """Whether a verb with this object, or an adjective with this noun, is reserved for validation."""
     # crc32 is the same on every machine and in every process; Python's own hash is not. It happens to
-    # reserve (eat, bread), which the lecture's sentence needs; a test holds that.
+    # reserve (eat, bread), which the lecture's sentence needs; a test checks it.
     return crc32(f"{word} {noun}".encode()) % RESERVED_ONE_IN == 0
 
 
@@ -39,8 +39,8 @@ class Determiner:
 class Pronoun(NamedTuple):
     """A subject pronoun, which Spanish drops, with its object form, which Spanish puts before the verb."""
 
-    subject: Piece
-    object: Piece
+    subject: AlignedPhrase
+    object: AlignedPhrase
     person: int
     column: int
 
@@ -50,12 +50,12 @@ class Adjective(NamedTuple):
 
     lemma: str
     copula: str
-    forms: tuple[Piece, ...]
+    forms: tuple[AlignedPhrase, ...]
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Noun:
-    """A noun and what goes with it. Pairs of lists are (open, reserved for the held-out split)."""
+    """A noun and what goes with it. Pairs of lists are (open, reserved for validation)."""
 
     lemma: str
     english: tuple[str, str]
@@ -72,7 +72,7 @@ class Noun:
     undergoes: "tuple[list[Frame], list[Frame]]" = field(default_factory=lambda: ([], []))
     spots: "tuple[Spot, ...]" = ()
     wholes: "tuple[Noun, ...]" = ()
-    sayings: tuple[str, ...] = ()  # what a relative clause may tell of it, each as often as it stands here
+    sayings: tuple[str, ...] = ()  # what a relative clause may say about it, with its frequency
 
     def __repr__(self) -> str:
         return f"Noun({self.lemma!r})"
@@ -81,23 +81,23 @@ class Noun:
 class Spot(NamedTuple):
     """A preposition and the places it fits."""
 
-    preposition: Piece
+    preposition: AlignedPhrase
     nouns: tuple[Noun, ...]
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Verb:
-    """A verb with its forms as pieces, by person; `base_*` have the English form after do, does, did."""
+    """A verb with its forms as aligned phrases, by person; `base_*` have the English form after do, does, did."""
 
     lemma: str
     flags: frozenset[str]
     tenses: tuple[Tense, ...]
-    preposition: Piece | None
-    present: tuple[Piece, ...]
-    past: tuple[Piece, ...]
-    base_present: tuple[Piece, ...]
-    base_past: tuple[Piece, ...]
-    gerund: Piece
+    preposition: AlignedPhrase | None
+    present: tuple[AlignedPhrase, ...]
+    past: tuple[AlignedPhrase, ...]
+    base_present: tuple[AlignedPhrase, ...]
+    base_past: tuple[AlignedPhrase, ...]
+    gerund: AlignedPhrase
     past_like_base: bool  # read, put, cut: `i read` does not tell its tense
 
     def __repr__(self) -> str:

@@ -1,14 +1,20 @@
-"""Writes nouns with their articles, adjectives and prepositions."""
+"""Write nouns with their articles, adjectives and prepositions."""
 
 from functools import cache
 
+from regard.synthetic.translation.aligned_phrases import (
+    LINK_BASE,
+    AlignedPhrase,
+    aligned_phrase,
+    concatenate,
+    prepend_preposition,
+)
 from regard.synthetic.translation.english import THEY, THIRD, article
 from regard.synthetic.translation.lexicon import Adjective, Determiner, Noun, Pronoun, Verb
-from regard.synthetic.translation.pieces import ROW, Piece, chain, introduce, piece
 from regard.synthetic.translation.plans import Both, Nominal, Subject
 
-_PERSONAL_A = piece("", "a")
-_OF = piece("of", "de")
+_PERSONAL_A = aligned_phrase("", "a")
+_OF = aligned_phrase("of", "de")
 
 
 def person(nominal: Nominal) -> int:
@@ -30,42 +36,42 @@ def column(nominal: Nominal) -> int:
     return 2 * nominal.plural + nominal.noun.feminine
 
 
-def write_nominal(nominal: Nominal) -> Piece:
+def write_nominal(nominal: Nominal) -> AlignedPhrase:
     """A noun with its determiner, adjective and `of`, but not yet its relative clause."""
     determiner, noun, plural, adjective, of, _ = nominal
     words = determiner, noun, plural
     phrase = _bare(*words) if adjective is None else _described(*words, adjective)
     if of is None:
         return phrase
-    return chain(phrase, write_introduced(_OF, of))._replace(head=phrase.head)
+    return concatenate(phrase, write_introduced(_OF, of))._replace(head=phrase.head)
 
 
-def write_introduced(preposition: Piece, nominal: Nominal) -> Piece:
+def write_introduced(preposition: AlignedPhrase, nominal: Nominal) -> AlignedPhrase:
     """A preposition and a nominal, contracted where Spanish contracts: `del niño`."""
     determiner, noun, plural, adjective, of, _ = nominal
     if adjective is None and of is None:
         return _bare_introduced(preposition, determiner, noun, plural)
-    return introduce(preposition, write_nominal(nominal))
+    return prepend_preposition(preposition, write_nominal(nominal))
 
 
 @cache
-def _bare_introduced(preposition: Piece, determiner: Determiner, noun: Noun, plural: bool) -> Piece:
-    return introduce(preposition, _bare(determiner, noun, plural))
+def _bare_introduced(preposition: AlignedPhrase, determiner: Determiner, noun: Noun, plural: bool) -> AlignedPhrase:
+    return prepend_preposition(preposition, _bare(determiner, noun, plural))
 
 
 @cache
-def _bare(determiner: Determiner, noun: Noun, plural: bool) -> Piece:
-    """A determiner and a noun; there are only a few thousand, so each is written once."""
+def _bare(determiner: Determiner, noun: Noun, plural: bool) -> AlignedPhrase:
+    """A determiner and a noun; there are only a few thousand, so they are cached."""
     source = (*determiner.english[plural], noun.english[plural])
     if source[0] == "a":
         source = (article(source[1]), source[1])
     article_words = _determiner(determiner, noun, plural)
     head = len(source) - 1
-    sure = (*(i * ROW for i in range(head)), head * ROW + len(article_words))
-    return Piece(source, (*article_words, noun.spanish[plural]), sure, (), head)
+    sure = (*(i * LINK_BASE for i in range(head)), head * LINK_BASE + len(article_words))
+    return AlignedPhrase(source, (*article_words, noun.spanish[plural]), sure, (), head)
 
 
-def _described(determiner: Determiner, noun: Noun, plural: bool, adjective: Adjective) -> Piece:
+def _described(determiner: Determiner, noun: Noun, plural: bool, adjective: Adjective) -> AlignedPhrase:
     """English puts the adjective before the noun, Spanish after it."""
     source = [*determiner.english[plural], adjective.lemma, noun.english[plural]]
     if source[0] == "a":
@@ -73,9 +79,9 @@ def _described(determiner: Determiner, noun: Noun, plural: bool, adjective: Adje
     target = [*_determiner(determiner, noun, plural), noun.spanish[plural]]
     target += adjective.forms[2 * plural + noun.feminine].target
     head, last = len(source) - 1, len(target) - 1
-    sure = [(head - 1) * ROW + last, head * ROW + last - 1]
-    sure += [i * ROW for i in range(head - 1)]
-    return Piece(source, target, sure, (), head)
+    sure = [(head - 1) * LINK_BASE + last, head * LINK_BASE + last - 1]
+    sure += [i * LINK_BASE for i in range(head - 1)]
+    return AlignedPhrase(source, target, sure, (), head)
 
 
 def _determiner(determiner: Determiner, noun: Noun, plural: bool) -> tuple[str, ...]:
@@ -85,7 +91,7 @@ def _determiner(determiner: Determiner, noun: Noun, plural: bool) -> tuple[str, 
     return determiner.spanish[2 * plural + noun.feminine]
 
 
-def write_object(verb: Verb, nominal: Nominal) -> Piece:
+def write_object(verb: Verb, nominal: Nominal) -> AlignedPhrase:
     """An object with the preposition its verb takes, or with the personal `a` before people and animals."""
     if verb.preposition is not None:
         return write_introduced(verb.preposition, nominal)

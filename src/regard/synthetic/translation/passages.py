@@ -1,8 +1,8 @@
-"""Several sentences of the world in a row, for models that must carry much: one pair, its links with it."""
+"""Passages: several synthetic sentences joined into one long pair, with their links."""
 
 from collections.abc import Iterator, Sequence
 
-from regard.synthetic.translation.pieces import Link
+from regard.synthetic.translation.aligned_phrases import Link
 from regard.synthetic.translation.sampling import Split
 from regard.synthetic.translation.sentences import Pair, sentence
 
@@ -10,14 +10,14 @@ STOP = "."
 
 
 def passages(count: int, *, most: int, start: int = 0, seed: int = 0, split: Split = "train") -> Iterator[Pair]:
-    """Passages `start` to `start + count - 1` of one sentence, two, and so on up to `most`, then one again."""
+    """Passages `start` to `start + count - 1`, of one sentence, two, and so on up to `most`, then one again."""
     for index in range(start, start + count):
         numbers = range(index * most, index * most + index % most + 1)
         yield joined([sentence(number, seed=seed, split=split) for number in numbers])
 
 
 def joined(pairs: Sequence[Pair]) -> Pair:
-    """One pair of several, a full stop between them unless a question mark stands there."""
+    """Join pairs into one, with full stops between them except after question marks."""
     whole = pairs[0]
     for pair in pairs[1:]:
         whole = _followed(whole, pair)

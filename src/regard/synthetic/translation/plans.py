@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from regard.synthetic.translation.aligned_phrases import AlignedPhrase
 from regard.synthetic.translation.lexicon import Adjective, Determiner, Noun, Pronoun, Tense, Verb
-from regard.synthetic.translation.pieces import Piece
 
 
 class Nominal(NamedTuple):
@@ -35,7 +35,7 @@ Subject = Pronoun | Nominal | Both | Who
 class Place(NamedTuple):
     """A preposition with what follows: `in the garden`, `with my sister`."""
 
-    preposition: Piece
+    preposition: AlignedPhrase
     nominal: Nominal
 
 
@@ -48,7 +48,7 @@ class Action(NamedTuple):
     object: Nominal | Both | Pronoun | None = None
     recipient: Nominal | None = None
     place: Place | None = None
-    adverb: Piece | None = None
+    adverb: AlignedPhrase | None = None
 
 
 class State(NamedTuple):
@@ -56,7 +56,7 @@ class State(NamedTuple):
 
     adjective: Adjective
     negated: bool = False
-    adverb: Piece | None = None
+    adverb: AlignedPhrase | None = None
 
 
 class Location(NamedTuple):
@@ -81,7 +81,7 @@ class Clause(NamedTuple):
 
     subject: Subject
     predicate: Predicate
-    time: Piece | None = None
+    time: AlignedPhrase | None = None
     time_first: bool = False
 
 
@@ -100,14 +100,14 @@ class Question(NamedTuple):
     """
 
     clause: Clause
-    word: Piece | Nominal | None = None
+    word: AlignedPhrase | Nominal | None = None
 
 
 class Compound(NamedTuple):
     """Two clauses and what joins them; with `shared`, the second leaves its subject out."""
 
     first: Clause
-    conjunction: Piece
+    conjunction: AlignedPhrase
     second: Clause
     shared: bool = False
 

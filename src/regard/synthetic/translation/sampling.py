@@ -1,4 +1,4 @@
-"""Composes whole sentences: statements, questions, and two clauses together."""
+"""Compose whole sentences: statements, questions, and two clauses together."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -175,7 +175,7 @@ def _bare(subject: Subject, action: Action, *, negated: bool = False) -> Clause:
 
 
 def _because(chooser: Chooser) -> Compound:
-    """What somebody does or does not do, and the feeling behind it: `... because he is tired`."""
+    """What somebody does or does not do, and why: `... because he is tired`."""
     frames, negated, feelings = chooser.pick(chooser.words.reasons)
     frame = chooser.pick(frames)
     subject, action = chooser.action(frame, rich=False, tense="progressive")
@@ -214,7 +214,7 @@ _FITS: dict[str, Callable[[Frame], bool]] = {
     "when": lambda frame: "state" not in frame.verb.flags,
     "why": lambda frame: True,
 }
-# Each kind as often as it stands here.
+# Repeated entries are drawn more often.
 _KINDS: tuple[Callable[[Chooser], Plan], ...] = (
     *[_event] * 30,
     *[_state] * 9,

@@ -1,13 +1,13 @@
-"""English sentences with their Spanish translations and gold word alignments, as many as one likes.
+"""English sentences with their Spanish translations and gold word alignments, an endless supply.
 
 A small grammar writes both languages from one plan, so the translation and the links are right by
 construction. The same English sentence always has the same Spanish one, because what English leaves open is
-settled here: `you` is one person (tú), `i`, `you`, `we` and `they` are masculine, the past is the preterite,
+fixed here: `you` is one person (tú), `i`, `you`, `we` and `they` are masculine, the past is the preterite,
 and his, her and their are all `su`. Subject pronouns are dropped. The personal `a` stands before people and
 animals alike (`ve al perro`), but not after tener, querer, comprar, vender and dibujar.
 
-The held-out split tests composition, not memory: one in eight combinations of a verb with its object and of an
-adjective with its noun never occurs in training, and each held-out sentence has at least one of them. `eat
+The validation split tests compositional generalization: one in eight combinations of a verb with its object and of an
+adjective with its noun never occurs in training, and each validation sentence has at least one of them. `eat
 bread` is among them, so `we are eating bread` is always new.
 
     python -m regard.synthetic.translation.sentences --count 40 --split validation
@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from regard.errors import ConfigError
+from regard.synthetic.translation.aligned_phrases import AlignedPhrase, Link, decode_links
 from regard.synthetic.translation.clauses import write
 from regard.synthetic.translation.function_words import (
     ADVERBS,
@@ -29,7 +30,6 @@ from regard.synthetic.translation.function_words import (
     QUESTION_WORDS,
     TIMES,
 )
-from regard.synthetic.translation.pieces import Link, Piece, links
 from regard.synthetic.translation.sampling import Split, plan
 from regard.synthetic.translation.verbs import VERBS
 from regard.synthetic.translation.vocabulary import ADJECTIVES, NOUNS
@@ -53,8 +53,8 @@ LEMMAS: dict[str, tuple[str, ...]] = {
 class Pair:
     """A sentence in both languages. Links are (source index, target index) into the words.
 
-    `sure` links are those every translator draws; `possible` holds them and those that may be left out, as the
-    alignment error rate of Och and Ney (2003) asks. Question marks are words of their own.
+    `sure` links are those that every annotator draws; `possible` holds them and those that may be left out, as the
+    alignment error rate needs (Och and Ney 2003). Question marks are words of their own.
     """
 
     source: str
@@ -77,17 +77,17 @@ def sentences(count: int, *, start: int = 0, seed: int = 0, split: Split = "trai
     return (sentence(index, seed=seed, split=split) for index in range(start, start + count))
 
 
-def pair(written: Piece) -> Pair:
-    """A written sentence as a pair, with its words spaced as one types them."""
+def pair(written: AlignedPhrase) -> Pair:
+    """A written sentence as a pair, with natural spacing."""
     source, target, sure, possible, _ = written
-    certain = links(sure)
+    certain = decode_links(sure)
     return Pair(
         _spaced(source),
         _spaced(target),
         tuple(source),
         tuple(target),
         certain,
-        certain | links(possible) if possible else certain,
+        certain | decode_links(possible) if possible else certain,
     )
 
 

@@ -1,4 +1,4 @@
-"""The words of the world, as plain tables: what each is called in both languages, and what goes with what.
+"""The words of the synthetic language pair, as plain tables: their forms in both languages, and what goes with what.
 
 A noun is written `spanish gender`: m, f, or `fa` for a feminine noun that begins with a stressed a and so
 takes `el` and `un` in the singular. The groups of nouns say which subject, object or adjective makes sense.

@@ -102,7 +102,7 @@ class _Question(NamedTuple):
 
 def _questions(tokenizer: Pieces, stories: Iterable[Story]) -> Iterator[_Question]:
     for story in stories:
-        for one in story.references:
+        for one in story.coreferences:
             row = tokenizer.encode_words(story.sentences[one.sentence].split())
             places = [row.word_ids.index(word) for word in (one.it, *one.candidates)]
             yield _Question(row.ids, places, one.answer)
