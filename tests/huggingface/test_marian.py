@@ -165,7 +165,7 @@ def test_renormalized_beams_are_those_of_transformers(pieces, inputs, tmp_path):
     ours, theirs = regard.load(folder), MarianMTModel.from_pretrained(folder).eval()
     wanted = theirs.generate(inputs, attention_mask=inputs != 299)
     limits = ours._limits(inputs, list(range(50)))
-    assert limits.renormalized
+    assert limits.renormalize
     found = generate(ours.model, inputs, ours.strategy, limits)
     for row, hypotheses in zip(wanted.tolist(), found, strict=True):
         assert hypotheses[0].tokens == row[1 : row.index(0)]
