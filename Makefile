@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup setup-dev demo test check format bench prove clean
+.PHONY: help setup setup-dev demo test check format bench attack prove clean
 
 help:  ## what each target does
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -41,7 +41,10 @@ format: setup-dev  ## let ruff put the code in order
 bench: setup-dev  ## ours beside the peers, as ratios
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
 
-prove: setup-dev  ## the long proofs
+attack: setup-dev  ## every hostile input once, and a table of what was survived
+	$(BIN)/python -m tests.attack
+
+prove: setup-dev attack  ## the long proofs
 	$(BIN)/pytest -m prove
 
 clean:

@@ -1,0 +1,16 @@
+"""The quick share of `make attack`: every fifth hostile input, in a process that has computed nothing yet."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.timeout(280)
+def test_a_fifth_of_all_hostile_inputs_is_survived():
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.attack", "--quick"], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
