@@ -74,6 +74,13 @@ def test_no_alignment_unless_asked(translator):
     assert translator.run("the boy eats bread").alignment is None
 
 
+@pytest.mark.parametrize(("text", "length"), [("a " * 5_000, "tokens"), ("a" * 1_000_000, "1,000,000 characters")])
+def test_a_text_without_bound_is_refused_before_it_is_read(translator, text, length):
+    with pytest.raises(InputError, match="split it into sentences") as caught:
+        translator.run(text)
+    assert length in str(caught.value)
+
+
 def test_no_words_are_refused(translator):
     with pytest.raises(InputError, match="has no words"):
         translator.run("")

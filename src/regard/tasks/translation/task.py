@@ -18,6 +18,9 @@ from regard.ops.cross_entropy import IGNORE_INDEX, cross_entropy_inplace
 from regard.tasks.generating import Generate, TargetTokenizer
 from regard.tasks.translation.dataset import ParallelText
 
+MAX_SOURCE_CHARACTERS = 100_000  # of one text
+MAX_SOURCE_TOKENS = 4_096  # attention takes memory by the square of it
+
 
 class TranslationConfig(Config):
     """The training objective of a translator."""
@@ -91,10 +94,15 @@ class TranslationTraining:
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Texts as one padded source (B, S), each with its end token."""
+        for text in texts:
+            if len(text) > MAX_SOURCE_CHARACTERS:
+                raise _too_long(f"{len(text):,} characters", f"{MAX_SOURCE_CHARACTERS:,}")
         rows = [[*ids, self.tokenizer.eos_id] for ids in self.tokenizer.encode_batch(list(texts))]
         for text, row in zip(texts, rows, strict=True):
             if len(row) == 1:
                 raise InputError(f"{text!r} has no words; wanted a sentence to translate")
+            if len(row) > MAX_SOURCE_TOKENS:
+                raise _too_long(f"{len(row):,} tokens", f"{MAX_SOURCE_TOKENS:,}")
         source = torch.full((len(rows), max(map(len, rows))), self.tokenizer.pad_id)
         for line, row in zip(source, rows, strict=True):
             line[: len(row)] = torch.tensor(row)
@@ -125,3 +133,7 @@ class TranslationTraining:
         """Exact match from 0 to 1, BLEU from 0 to 100."""
         found = score_corpus(predictions, references)
         return {"exact_match": found.exact_match, "bleu": found.bleu.value}
+
+
+def _too_long(length: str, limit: str) -> InputError:
+    return InputError(f"a text of {length}, at most {limit} are translated at once; split it into sentences")
