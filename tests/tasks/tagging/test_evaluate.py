@@ -6,7 +6,7 @@ import pytest
 
 import regard
 from regard.errors import DataError
-from regard.metrics.tagging import entities
+from regard.metrics.tagging import extract_entities
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.tagging.evaluate import evaluate
 
@@ -30,7 +30,9 @@ def test_tags_are_scored_by_whole_entities(names, people):
     truth = [[label for _, label in one] for one in sentences]
     right = sum(a == b for one, other in zip(answers, truth, strict=True) for a, b in zip(one, other, strict=True))
     assert found["accuracy"] == pytest.approx(right / sum(map(len, truth)))
-    one, other = ({(n, *e) for n, labels in enumerate(side) for e in entities(labels)} for side in (answers, truth))
+    one, other = (
+        {(n, *e) for n, labels in enumerate(side) for e in extract_entities(labels)} for side in (answers, truth)
+    )
     assert found["f1"] == pytest.approx(2 * len(one & other) / (len(one) + len(other)))
     assert {"f1_PER", "f1_LOC"} <= found.keys()
     assert evaluate(tagger, EvaluationRequest(names, limit=3))["sentences"] == 3
