@@ -18,6 +18,7 @@ from regard.size_limits import check_sizes
 # model_type in config.json -> the module that reads and writes such folders. A new family is one file and one line.
 FAMILIES = {
     "marian": "regard.huggingface.marian",
+    "t5": "regard.huggingface.t5",
     "gpt2": "regard.huggingface.gpt2",
     "llama": "regard.huggingface.llama",
     "qwen2": "regard.huggingface.llama",

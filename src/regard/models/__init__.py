@@ -16,6 +16,7 @@ MODELS: dict[str, str] = {
     "rnn": "regard.models.rnn_seq2seq:RNNTranslator",
     "conv": "regard.models.conv_seq2seq:ConvTranslator",
     "transformer": "regard.models.transformer:Transformer",
+    "t5": "regard.models.t5:T5",
     "gpt": "regard.models.gpt:GPT",
     "llama": "regard.models.llama:Llama",
     "bert": "regard.models.bert:Bert",
