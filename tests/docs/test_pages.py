@@ -1,4 +1,4 @@
-"""The documentation is tested: lectures run and print what they show, commands parse, links resolve.
+"""The documentation is tested: lectures run and print what they show, commands parse, links and files exist.
 
 The ```python blocks of a lecture run in order, in one namespace, in an empty folder. The output of a block must equal
 the ```text block that follows it immediately; a block without one must print nothing. (Trailing spaces, and empty lines
@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LECTURES = sorted(ROOT.glob("docs/lectures/*.md"))
 GUIDES = sorted([ROOT / "README.md", *ROOT.glob("docs/how-to/*.md"), *LECTURES])
+FILE = re.compile(r"`((?:[\w-]+/)+[\w-]+\.(?:py|md|c))`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -134,6 +135,12 @@ def broken_links(path: Path, page: str) -> list[str]:
     ]
 
 
+def missing_files(page: str) -> list[str]:
+    """The files in backticks that exist neither in the repository nor in the package; NAME stands for a new one."""
+    named = [file for file in FILE.findall(page) if "NAME" not in file]
+    return [file for file in named if not (ROOT / file).exists() and not (ROOT / "src/regard" / file).exists()]
+
+
 @pytest.fixture
 def _as_a_student(tmp_path, monkeypatch):
     """An empty folder and a fixed seed; restores the default dtype."""
@@ -160,6 +167,11 @@ def test_the_commands_of_the_page_parse(path):
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_links_of_the_page_resolve(path):
     assert broken_links(path, path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_files_that_the_page_names_exist(path):
+    assert missing_files(path.read_text(encoding="utf-8")) == []
 
 
 def test_there_are_pages():
@@ -248,3 +260,8 @@ def test_an_open_fence_is_found():
 def test_a_broken_link_is_found():
     page = "[one](README.md) [two](nowhere.md#top) `a[0](b)` [three](https://example.org)\n```python\nf[1](x)\n```\n"
     assert broken_links(ROOT / "CHANGELOG.md", page) == ["nowhere.md"]
+
+
+def test_a_missing_file_is_found():
+    page = "`src/regard/config.py`, `tasks/base.py`, `src/regard/models/NAME.py` and `tasks/nowhere.py`"
+    assert missing_files(page) == ["tasks/nowhere.py"]
