@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup setup-dev demo test check format bench attack prove clean
+.PHONY: help setup setup-dev demo test test-plain check format bench attack prove clean
 
 help:  ## what each target does
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,11 @@ demo: setup  ## train the built-in translator, translate, show where it looked
 
 test: setup-dev  ## the whole suite (under five minutes on two cores)
 	$(BIN)/pytest -n 2 -m "not prove"
+
+# What computes: all but reading data, the command line and the docs.
+COMPUTES := ops layers models generation contracts training tasks
+test-plain: setup-dev  ## the tests that compute, once more on torch alone (REGARD_KERNELS=off; under three minutes)
+	REGARD_KERNELS=off $(BIN)/pytest -n 2 -m "not prove" $(addprefix tests/,$(COMPUTES))
 
 check: setup-dev  ## format, lint, types, import direction
 	$(BIN)/ruff format --check .

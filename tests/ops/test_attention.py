@@ -62,6 +62,7 @@ def test_one_mask_serves_all_rows():
     assert_close(scaled_dot_product_attention(query, key, value, mask, scale=1.0), wanted)
 
 
+@needs_kernels
 def test_damage_stays_visible():
     query, key, value = numbers(2, 1, 1, 16), numbers(2, 1, 4, 16, seed=1), numbers(2, 1, 4, 16, seed=2)
     query[0] = math.nan
@@ -207,6 +208,7 @@ def test_an_unpadded_batch_is_one_row_and_has_a_key_for_each_position():
         attend(query, query[:, :, :4], query[:, :, :4], varlen)
 
 
+@needs_kernels
 def test_damage_stays_in_its_sequence():
     query, key, value = (numbers(1, 1, 40, 16, seed=seed) for seed in range(3))
     key[0, 0, 3, 3] = math.nan

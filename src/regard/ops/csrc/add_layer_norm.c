@@ -10,24 +10,24 @@ void add_layer_norm(const float *one, const float *other, const float *gain, con
         const float *a = one + row * width, *b = other + row * width;
         float *to = out + row * width;
         vec total = {}, square = {};
-        for (long i = 0; i < width; i += LANES) {
-            vec sum = load_some(a + i, width - i) + load_some(b + i, width - i);
+        for (long i = 0; i < width; i += SIMD_WIDTH) {
+            vec sum = load_partial(a + i, width - i) + load_partial(b + i, width - i);
             total += sum;
-            store_some(to + i, sum, width - i);
+            store_partial(to + i, sum, width - i);
         }
-        float mean = sum_of(total) / width;
-        for (long i = 0; i < width; i += LANES) {
-            vec apart = load_some(to + i, width - i) - mean;
-            if (width - i < LANES)
-                for (long beyond = width - i; beyond < LANES; beyond++) apart[beyond] = 0;
+        float mean = reduce_sum(total) / width;
+        for (long i = 0; i < width; i += SIMD_WIDTH) {
+            vec apart = load_partial(to + i, width - i) - mean;
+            if (width - i < SIMD_WIDTH)
+                for (long beyond = width - i; beyond < SIMD_WIDTH; beyond++) apart[beyond] = 0;
             square += apart * apart;
         }
-        float scale = 1 / sqrtf(sum_of(square) / width + epsilon);
-        for (long i = 0; i < width; i += LANES) {
-            vec normed = (load_some(to + i, width - i) - mean) * scale;
-            if (gain) normed *= load_some(gain + i, width - i);
-            if (bias) normed += load_some(bias + i, width - i);
-            store_some(to + i, normed, width - i);
+        float scale = 1 / sqrtf(reduce_sum(square) / width + epsilon);
+        for (long i = 0; i < width; i += SIMD_WIDTH) {
+            vec normed = (load_partial(to + i, width - i) - mean) * scale;
+            if (gain) normed *= load_partial(gain + i, width - i);
+            if (bias) normed += load_partial(bias + i, width - i);
+            store_partial(to + i, normed, width - i);
         }
     }
 }

@@ -39,51 +39,51 @@ typedef struct {
 // The word in bytes, 128 for zero; what they leave out has the length `rest`. 0: too much.
 static int to_bytes(const float *x, long k, float length, uint8_t *bytes, float *level, float *rest) {
     vec best = {}, squares = {};
-    for (long i = 0; i < k; i += LANES) best = larger(absolute(load(x + i)), best);
-    *level = largest_of(best) / 127;
-    vec factor = all(*level > 1e-30f ? 1 / *level : 0);
-    for (long i = 0; i < k; i += LANES) {
-        vec whole = rounded_of(load(x + i) * factor), left = load(x + i) - whole * *level;
+    for (long i = 0; i < k; i += SIMD_WIDTH) best = max_vec(abs_vec(load(x + i)), best);
+    *level = reduce_max(best) / 127;
+    vec factor = broadcast(*level > 1e-30f ? 1 / *level : 0);
+    for (long i = 0; i < k; i += SIMD_WIDTH) {
+        vec whole = round_vec(load(x + i) * factor), left = load(x + i) - whole * *level;
         squares += left * left;
-        __m512i above = (__m512i)(__builtin_convertvector(whole, ints) + 128);
+        __m512i above = (__m512i)(__builtin_convertvector(whole, ivec) + 128);
         _mm_storeu_si128((void *)(bytes + i), _mm512_cvtepi32_epi8(above));
     }
-    *rest = sqrtf(sum_of(squares) + k * TINY);
+    *rest = sqrtf(reduce_sum(squares) + k * TINY);
     return *rest <= COARSE * length;
 }
 
-// sums[r][m] += Σ near[r][i] words[i][m], for ROWS rows and one or two vectors of words.
+// sums[r][m] += Σ near[r][i] words[i][m], for TILE_ROWS rows and one or two vectors of words.
 INLINE void add_quads(const int vecs, const int8_t *near, const uint8_t *words, long length, int32_t *sums, long stride,
                       const int8_t *ahead, long ahead_stride) {
-    wide sum[ROWS][2];
-    UNROLL for (int r = 0; r < ROWS; r++)
-        UNROLL for (int v = 0; v < vecs; v++) sum[r][v] = load_wide(sums + r * stride + v * LANES);
+    wide sum[TILE_ROWS][2];
+    UNROLL for (int r = 0; r < TILE_ROWS; r++)
+        UNROLL for (int v = 0; v < vecs; v++) sum[r][v] = load_wide(sums + r * stride + v * SIMD_WIDTH);
     for (long i = 0; i < length; i += QUAD) {
         if (ahead && i % 64 == 0)
-            for (int r = 0; r < ROWS; r++) __builtin_prefetch(ahead + r * ahead_stride + i, 0, 2);
+            for (int r = 0; r < TILE_ROWS; r++) __builtin_prefetch(ahead + r * ahead_stride + i, 0, 2);
         wide word[2];
-        UNROLL for (int v = 0; v < vecs; v++) word[v] = load_wide(words + (i * vecs + v * QUAD) * LANES);
-        UNROLL for (int r = 0; r < ROWS; r++) {
+        UNROLL for (int v = 0; v < vecs; v++) word[v] = load_wide(words + (i * vecs + v * QUAD) * SIMD_WIDTH);
+        UNROLL for (int r = 0; r < TILE_ROWS; r++) {
             int32_t quad;
             memcpy(&quad, near + r * NEAR + i, sizeof quad);
             UNROLL for (int v = 0; v < vecs; v++)
                 sum[r][v] = _mm512_dpbusd_epi32(sum[r][v], word[v], _mm512_set1_epi32(quad));
         }
     }
-    UNROLL for (int r = 0; r < ROWS; r++)
-        UNROLL for (int v = 0; v < vecs; v++) store_wide(sums + r * stride + v * LANES, sum[r][v]);
+    UNROLL for (int r = 0; r < TILE_ROWS; r++)
+        UNROLL for (int v = 0; v < vecs; v++) store_wide(sums + r * stride + v * SIMD_WIDTH, sum[r][v]);
 }
-static ALONE void quads_one(const int8_t *near, const uint8_t *words, long length, int32_t *sums, long stride,
+static NOINLINE void quads_one(const int8_t *near, const uint8_t *words, long length, int32_t *sums, long stride,
                             const int8_t *ahead, long ahead_stride) {
     add_quads(1, near, words, length, sums, stride, ahead, ahead_stride);
 }
-static ALONE void quads_two(const int8_t *near, const uint8_t *words, long length, int32_t *sums, long stride,
+static NOINLINE void quads_two(const int8_t *near, const uint8_t *words, long length, int32_t *sums, long stride,
                             const int8_t *ahead, long ahead_stride) {
     add_quads(2, near, words, length, sums, stride, ahead, ahead_stride);
 }
 
 static void turn_bytes(const whole_words *w, const uint8_t *bytes, uint8_t *turned, long first, long start) {
-    long width = smaller(PANEL, w->padded - first), given = smaller(width, w->words - first);
+    long width = min_long(TILE_COLUMNS, w->padded - first), given = min_long(width, w->words - first);
     uint8_t *to = turned + first * w->k + start * width;
     if (given < width) memset(to, 0, TURNED * width);
     transpose((const float *)(bytes + first * w->k + start), w->k / QUAD, (float *)to, width, given, TURNED / QUAD);
@@ -93,17 +93,17 @@ static void turn_bytes(const whole_words *w, const uint8_t *bytes, uint8_t *turn
 static void multiply_bytes(const table *t, const whole_words *w, const uint8_t *turned, long row, long rows, int8_t *near,
                            int32_t *sums) {
     long k = w->k, padded = w->padded;
-    for (long r = 0; r < ROWS; r++)
-        for (long m = 0; m < padded; m += LANES)
-            *(ints *)(sums + r * padded + m) = (ints){} - (r < rows ? 128 * t->totals[row + r] : 0);
+    for (long r = 0; r < TILE_ROWS; r++)
+        for (long m = 0; m < padded; m += SIMD_WIDTH)
+            *(ivec *)(sums + r * padded + m) = (ivec){} - (r < rows ? 128 * t->totals[row + r] : 0);
     for (long start = 0; start < k; start += FAR) {
-        long length = smaller(FAR, k - start);
+        long length = min_long(FAR, k - start);
         const int8_t *from = t->rounded + row * k + start;
         for (long r = 0; r < rows; r++) memcpy(near + r * NEAR, from + r * k, length);
-        for (long first = 0; first < padded; first += PANEL) {
-            const int8_t *ahead = first == 0 && row + 2 * ROWS <= t->n ? from + ROWS * k : 0;
-            int two = padded - first >= PANEL;
-            const uint8_t *panel = turned + first * k + start * (two ? PANEL : LANES);
+        for (long first = 0; first < padded; first += TILE_COLUMNS) {
+            const int8_t *ahead = first == 0 && row + 2 * TILE_ROWS <= t->n ? from + TILE_ROWS * k : 0;
+            int two = padded - first >= TILE_COLUMNS;
+            const uint8_t *panel = turned + first * k + start * (two ? TILE_COLUMNS : SIMD_WIDTH);
             (two ? quads_two : quads_one)(near, panel, length, sums + first, padded, ahead, k);
         }
     }
@@ -126,37 +126,37 @@ static void multiply_bytes(const table *t, const whole_words *w, const uint8_t *
 // Of the rows of a block: the most that one of them may give each word, and `floors`, the least that the best row gives.
 static void bound(const table *t, const whole_words *w, const margins *left, long row, long rows, const int32_t *sums,
                   float *ceilings, float *floors) {
-    float rounding = ROUNDING * (w->k / LANES + 16); // of a sum of K products in float32
-    for (long m = 0; m < w->padded; m += LANES) {
+    float rounding = ROUNDING * (w->k / SIMD_WIDTH + 16); // of a sum of K products in float32
+    for (long m = 0; m < w->padded; m += SIMD_WIDTH) {
         long count = w->padded - m; // a whole vector, but for few words
-        vec levels = load_some(w->levels + m, count), lengths = load_some(left->lengths + m, count);
-        vec rests = load_some(left->rests + m, count), ceiling = all(-INFINITY), floor = load_some(floors + m, count);
+        vec levels = load_partial(w->levels + m, count), lengths = load_partial(left->lengths + m, count);
+        vec rests = load_partial(left->rests + m, count), ceiling = broadcast(-INFINITY), floor = load_partial(floors + m, count);
         for (long r = 0; r < rows; r++) {
-            ints sum = (ints)load_some((const float *)(sums + r * w->padded + m), count);
+            ivec sum = (ivec)load_partial((const float *)(sums + r * w->padded + m), count);
             float size = t->sizes[row + r], error = t->errors[row + r], bias = t->bias ? t->bias[row + r] : 0;
             vec told = __builtin_convertvector(sum, vec) * (levels * t->scales[row + r]) + bias;
             vec margin = lengths * (error + rounding * size) + rests * (size + error) + rounding * fabsf(bias);
-            ceiling = larger(told + margin, ceiling);
-            floor = larger(told - margin, floor);
+            ceiling = max_vec(told + margin, ceiling);
+            floor = max_vec(told - margin, floor);
         }
-        store_some(ceilings + m, ceiling, count);
-        store_some(floors + m, floor, count);
+        store_partial(ceilings + m, ceiling, count);
+        store_partial(floors + m, floor, count);
     }
 }
 
-// For up to LANES words the best of the rows whose block may have it; -1 where a row compared gives no number.
+// For up to SIMD_WIDTH words the best of the rows whose block may have it; -1 where a row compared gives no number.
 static void best_rows(const table *t, const float *x, long k, long words, const float *ceilings, long stride,
                       const float *floors, int64_t *found) {
-    float best[LANES];
-    vec floor = all(INFINITY);
-    ints damaged = {};
+    float best[SIMD_WIDTH];
+    vec floor = broadcast(INFINITY);
+    ivec damaged = {};
     for (long m = 0; m < words; m++) best[m] = -INFINITY, found[m] = -1, floor[m] = floors[m];
-    for (long row = 0; row < t->n; row += ROWS) {
-        vec ceiling = load_some(ceilings + row / ROWS * stride, words);
-        ints may = ceiling >= floor; // -1 where it is so
-        if (!whole_sum_of(may)) continue;
+    for (long row = 0; row < t->n; row += TILE_ROWS) {
+        vec ceiling = load_partial(ceilings + row / TILE_ROWS * stride, words);
+        ivec may = ceiling >= floor; // -1 where it is so
+        if (!reduce_sum_ints(may)) continue;
         for (long m = 0; m < words; m++)
-            for (long r = row; may[m] && r < smaller(row + ROWS, t->n); r++) {
+            for (long r = row; may[m] && r < min_long(row + TILE_ROWS, t->n); r++) {
                 float value = dot_product(x + m * k, t->weight + r * k, k) + (t->bias ? t->bias[r] : 0);
                 damaged[m] |= !(value < INFINITY); // NaN too
                 if (value > best[m]) best[m] = value, found[m] = r;
@@ -183,7 +183,7 @@ static void round_or_bytes(const float *x, const float *filled, long k, float mo
         for (long m = 0; m < w->words; m++) left->rests[m] = w->levels[m] * 0.5f * sqrtf(k) + sqrtf(k * TINY);
     } else {
 #pragma omp for collapse(2)
-        for (long first = 0; first < w->padded; first += PANEL)
+        for (long first = 0; first < w->padded; first += TILE_COLUMNS)
             for (long start = 0; start < w->k; start += TURNED) turn_bytes(w, bytes, turned, first, start);
     }
 }
@@ -194,25 +194,25 @@ int argmax_shortlist(const float *x, const float *filled, const float *weight, c
               long k, long wide, float most, int64_t *found, int threads) {
     table t = {weight, bias, rounded, scales, errors, sizes, totals, n};
     whole_words w = {.words = words, .k = wide};
-    int coarse = !BYTES || words <= FEW || wide > DEEPEST_BYTES, short_of_memory = make_room(&w);
-    long blocks = (n + ROWS - 1) / ROWS;
-    int32_t *every_sum = room_for(threads * ROWS * w.padded * sizeof(int32_t));
-    float *ceilings = room_for(blocks * w.padded * sizeof(float)), *floors = room_for(threads * w.padded * sizeof(float));
-    uint8_t *bytes = coarse ? 0 : room_for(words * wide), *turned = coarse ? 0 : room_for(w.padded * wide);
+    int coarse = !BYTES || words <= FEW || wide > DEEPEST_BYTES, out_of_memory = make_room(&w);
+    long blocks = (n + TILE_ROWS - 1) / TILE_ROWS;
+    int32_t *every_sum = allocate(threads * TILE_ROWS * w.padded * sizeof(int32_t));
+    float *ceilings = allocate(blocks * w.padded * sizeof(float)), *floors = allocate(threads * w.padded * sizeof(float));
+    uint8_t *bytes = coarse ? 0 : allocate(words * wide), *turned = coarse ? 0 : allocate(w.padded * wide);
     margins left = {calloc(w.padded, sizeof(float)), calloc(w.padded, sizeof(float))};
-    short_of_memory |= !every_sum || !ceilings || !floors || !left.lengths || !left.rests;
-    short_of_memory |= !coarse && (!bytes || !turned);
-#pragma omp parallel num_threads(threads) if (!short_of_memory)
-    if (!short_of_memory) {
+    out_of_memory |= !every_sum || !ceilings || !floors || !left.lengths || !left.rests;
+    out_of_memory |= !coarse && (!bytes || !turned);
+#pragma omp parallel num_threads(threads) if (!out_of_memory)
+    if (!out_of_memory) {
         round_or_bytes(x, filled, k, most, &w, &left, bytes, turned, &coarse);
-        int16_t near[ROWS * STRIDE];
+        int16_t near[TILE_ROWS * STRIDE];
         memset(near, 0, sizeof near);
-        int32_t *sums = every_sum + (long)omp_get_thread_num() * ROWS * w.padded;
+        int32_t *sums = every_sum + (long)omp_get_thread_num() * TILE_ROWS * w.padded;
         float *own = floors + omp_get_thread_num() * w.padded;
         for (long m = 0; m < w.padded; m++) own[m] = -INFINITY;
 #pragma omp for
         for (long block = 0; block < blocks; block++) {
-            long row = block * ROWS, rows = smaller(ROWS, n - row);
+            long row = block * TILE_ROWS, rows = min_long(TILE_ROWS, n - row);
             if (coarse) multiply_rows(&w, rounded, n, row, rows, near, sums);
             else multiply_bytes(&t, &w, turned, row, rows, (int8_t *)near, sums);
             bound(&t, &w, &left, row, rows, sums, ceilings + block * w.padded, own);
@@ -222,12 +222,12 @@ int argmax_shortlist(const float *x, const float *filled, const float *weight, c
             for (long core = 1; core < omp_get_num_threads(); core++)
                 floors[m] = fmaxf(floors[m], floors[core * w.padded + m]);
 #pragma omp for schedule(dynamic)
-        for (long m = 0; m < words; m += LANES)
-            best_rows(&t, x + m * k, k, smaller(LANES, words - m), ceilings + m, w.padded, floors + m, found + m);
+        for (long m = 0; m < words; m += SIMD_WIDTH)
+            best_rows(&t, x + m * k, k, min_long(SIMD_WIDTH, words - m), ceilings + m, w.padded, floors + m, found + m);
     }
     free_room(&w);
     free(every_sum), free(ceilings), free(floors), free(bytes), free(turned), free(left.lengths), free(left.rests);
-    return short_of_memory;
+    return out_of_memory;
 }
 #else
 int argmax_shortlist(const float *x, const float *filled, const float *weight, const float *bias, const int8_t *rounded,

@@ -11,14 +11,14 @@ INLINE void prefetch(const float *from, long width) {
 INLINE void weighted_vectors(const int vecs, const float *weights, const float *const *values, long start, long count, float *out) {
     vec sum[4] = {};
     for (long s = 0; s < count; s++)
-        UNROLL for (int v = 0; v < vecs; v++) sum[v] += weights[s] * load(values[s] + start + v * LANES);
-    UNROLL for (int v = 0; v < vecs; v++) store(out + start + v * LANES, sum[v]);
+        UNROLL for (int v = 0; v < vecs; v++) sum[v] += weights[s] * load(values[s] + start + v * SIMD_WIDTH);
+    UNROLL for (int v = 0; v < vecs; v++) store(out + start + v * SIMD_WIDTH, sum[v]);
 }
 
 static void weighted_sum(const float *weights, const float *const *values, long count, long width, float *out) {
     long i = 0;
-    for (; i + 4 * LANES <= width; i += 4 * LANES) weighted_vectors(4, weights, values, i, count, out);
-    for (; i + LANES <= width; i += LANES) weighted_vectors(1, weights, values, i, count, out);
+    for (; i + 4 * SIMD_WIDTH <= width; i += 4 * SIMD_WIDTH) weighted_vectors(4, weights, values, i, count, out);
+    for (; i + SIMD_WIDTH <= width; i += SIMD_WIDTH) weighted_vectors(1, weights, values, i, count, out);
     for (; i < width; i++) {
         out[i] = 0;
         for (long s = 0; s < count; s++) out[i] += weights[s] * values[s][i];
@@ -37,7 +37,7 @@ int attention_decode(const float *query, const float *key, const float *value, c
     if (cache_rows)
         for (long i = 0; i < batch * keys; i++)
             if (cache_rows[i] < 0 || cache_rows[i] >= cache_size) return OUT_OF_RANGE;
-    long kv_heads = heads / group, room = (keys + LANES - 1) / LANES * LANES;
+    long kv_heads = heads / group, room = (keys + SIMD_WIDTH - 1) / SIMD_WIDTH * SIMD_WIDTH;
     int out_of_memory = 0;
 #pragma omp parallel num_threads(threads) reduction(| : out_of_memory)
     {

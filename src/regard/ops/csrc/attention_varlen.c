@@ -13,11 +13,11 @@ typedef struct {
 } one_head;
 
 // scores[q][s] = scale · Σ query[q][i] keys[i][s] for some queries and two vectors of keys.
-static ALONE void score(const float *const *query, const float *keys, long keys_stride, long width, float scale,
+static NOINLINE void score(const float *const *query, const float *keys, long keys_stride, long width, float scale,
                         float *scores, long stride) {
     vec sum[QUERIES][2] = {};
     for (long i = 0; i < width; i++) {
-        vec one = load(keys + i * keys_stride), other = load(keys + i * keys_stride + LANES);
+        vec one = load(keys + i * keys_stride), other = load(keys + i * keys_stride + SIMD_WIDTH);
         UNROLL for (int q = 0; q < QUERIES; q++) {
             sum[q][0] += query[q][i] * one;
             sum[q][1] += query[q][i] * other;
@@ -25,7 +25,7 @@ static ALONE void score(const float *const *query, const float *keys, long keys_
     }
     UNROLL for (int q = 0; q < QUERIES; q++) {
         store(scores + q * stride, sum[q][0] * scale);
-        store(scores + q * stride + LANES, sum[q][1] * scale);
+        store(scores + q * stride + SIMD_WIDTH, sum[q][1] * scale);
     }
 }
 
@@ -35,18 +35,18 @@ INLINE void weigh_values(const int vecs, const float *weights, long stride, cons
     vec sum[QUERIES][2] = {};
     for (long s = 0; s < count; s++) {
         vec part[2];
-        UNROLL for (int v = 0; v < vecs; v++) part[v] = load(value + s * place + v * LANES);
+        UNROLL for (int v = 0; v < vecs; v++) part[v] = load(value + s * place + v * SIMD_WIDTH);
         UNROLL for (int q = 0; q < QUERIES; q++)
             UNROLL for (int v = 0; v < vecs; v++) sum[q][v] += weights[q * stride + s] * part[v];
     }
     UNROLL for (int q = 0; q < QUERIES; q++)
-        UNROLL for (int v = 0; v < vecs; v++) store(out[q] + v * LANES, sum[q][v]);
+        UNROLL for (int v = 0; v < vecs; v++) store(out[q] + v * SIMD_WIDTH, sum[q][v]);
 }
-static ALONE void weigh_two(const float *weights, long stride, const float *value, long place, long count,
+static NOINLINE void weigh_two(const float *weights, long stride, const float *value, long place, long count,
                             float *const *out) {
     weigh_values(2, weights, stride, value, place, count, out);
 }
-static ALONE void weigh_one(const float *weights, long stride, const float *value, long place, long count,
+static NOINLINE void weigh_one(const float *weights, long stride, const float *value, long place, long count,
                             float *const *out) {
     weigh_values(1, weights, stride, value, place, count, out);
 }
@@ -54,22 +54,22 @@ static ALONE void weigh_one(const float *weights, long stride, const float *valu
 // One head of one text of `count` places. keys has room for (width, padded), scores for (QUERIES, padded).
 static void attend_text(one_head query, one_head key, one_head value, long count, long width, float scale, float *out,
                         long out_place, float *keys, float *scores, float *nowhere) {
-    long padded = (count + PANEL - 1) / PANEL * PANEL;
+    long padded = (count + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;
     for (long i = 0; i < width; i++) memset(keys + i * padded + count, 0, (padded - count) * sizeof(float));
     transpose(key.at, key.place, keys, padded, count, width);
     for (long first = 0; first < count; first += QUERIES) {
         const float *asked[QUERIES];
         float *to[QUERIES];
         for (long q = 0; q < QUERIES; q++) { // what is beyond the last is the last again, and goes nowhere
-            asked[q] = query.at + smaller(first + q, count - 1) * query.place;
+            asked[q] = query.at + min_long(first + q, count - 1) * query.place;
             to[q] = first + q < count ? out + (first + q) * out_place : nowhere;
         }
-        for (long s = 0; s < padded; s += PANEL) score(asked, keys + s, padded, width, scale, scores + s, padded);
+        for (long s = 0; s < padded; s += TILE_COLUMNS) score(asked, keys + s, padded, width, scale, scores + s, padded);
         for (long q = 0; q < QUERIES; q++) softmax(scores + q * padded, count);
-        for (long i = 0; i < width; i += i + PANEL <= width ? PANEL : LANES) {
+        for (long i = 0; i < width; i += i + TILE_COLUMNS <= width ? TILE_COLUMNS : SIMD_WIDTH) {
             float *here[QUERIES];
             for (long q = 0; q < QUERIES; q++) here[q] = to[q] + i;
-            (i + PANEL <= width ? weigh_two : weigh_one)(scores, padded, value.at + i, value.place, count, here);
+            (i + TILE_COLUMNS <= width ? weigh_two : weigh_one)(scores, padded, value.at + i, value.place, count, here);
         }
     }
 }
@@ -79,16 +79,16 @@ static void attend_text(one_head query, one_head key, one_head value, long count
 int attention_varlen(const float *query, const float *key, const float *value, float *out, const int64_t *bounds, long texts,
                   long longest, long heads, long width, long query_place, long query_head, long key_place, long key_head,
                   long value_place, long value_head, float scale, int threads) {
-    long padded = (longest + PANEL - 1) / PANEL * PANEL;
-    int short_of_memory = 0;
-#pragma omp parallel num_threads(threads) reduction(| : short_of_memory)
+    long padded = (longest + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;
+    int out_of_memory = 0;
+#pragma omp parallel num_threads(threads) reduction(| : out_of_memory)
     {
-        float *keys = room_for(width * padded * sizeof(float)), *scores = room_for(QUERIES * padded * sizeof(float));
-        float *nowhere = room_for(width * sizeof(float));
-        short_of_memory = !keys || !scores || !nowhere;
+        float *keys = allocate(width * padded * sizeof(float)), *scores = allocate(QUERIES * padded * sizeof(float));
+        float *nowhere = allocate(width * sizeof(float));
+        out_of_memory = !keys || !scores || !nowhere;
 #pragma omp for schedule(dynamic)
         for (long task = 0; task < texts * heads; task++) {
-            if (short_of_memory) continue;
+            if (out_of_memory) continue;
             long head = task % heads, begin = bounds[task / heads], count = bounds[task / heads + 1] - begin;
             one_head q = {query + begin * query_place + head * query_head, query_place};
             one_head k = {key + begin * key_place + head * key_head, key_place};
@@ -100,5 +100,5 @@ int attention_varlen(const float *query, const float *key, const float *value, f
         free(scores);
         free(nowhere);
     }
-    return short_of_memory;
+    return out_of_memory;
 }

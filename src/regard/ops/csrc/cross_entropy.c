@@ -14,27 +14,27 @@ void cross_entropy(float *logits, long rows, long words, const int64_t *targets,
             memset(at, 0, words * sizeof(float));
             continue;
         }
-        vec best = all(-INFINITY), sum = {}, every = {};
+        vec best = broadcast(-INFINITY), sum = {}, every = {};
         long w = 0;
-        for (; w + LANES <= words; w += LANES) {
+        for (; w + SIMD_WIDTH <= words; w += SIMD_WIDTH) {
             vec some = load(at + w);
-            best = larger(some, best);
+            best = max_vec(some, best);
             every += some;
         }
-        float top = largest_of(best), rest = 0, mean = sum_of(every), right = at[targets[row]];
+        float top = reduce_max(best), rest = 0, mean = reduce_sum(every), right = at[targets[row]];
         for (; w < words; w++) {
             top = at[w] > top ? at[w] : top;
             mean += at[w];
         }
         mean /= words;
-        for (w = 0; w + LANES <= words; w += LANES) {
-            vec powers = exponential(load(at + w) - top);
+        for (w = 0; w + SIMD_WIDTH <= words; w += SIMD_WIDTH) {
+            vec powers = exp_vec(load(at + w) - top);
             store(at + w, powers);
             sum += powers;
         }
         for (; w < words; w++) rest += at[w] = expf(at[w] - top);
-        float total = sum_of(sum) + rest, share = 1 / total, spread = smoothing / words;
-        for (w = 0; w + LANES <= words; w += LANES) store(at + w, load(at + w) * share - spread);
+        float total = reduce_sum(sum) + rest, share = 1 / total, spread = smoothing / words;
+        for (w = 0; w + SIMD_WIDTH <= words; w += SIMD_WIDTH) store(at + w, load(at + w) * share - spread);
         for (; w < words; w++) at[w] = at[w] * share - spread;
         at[targets[row]] -= 1 - smoothing;
         losses[row] = top + logf(total) - (1 - smoothing) * right - (smoothing ? smoothing * mean : 0);

@@ -1,7 +1,7 @@
 // Dropout without a stored mask.
 #include "simd.h"
 
-typedef uint32_t bits __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef uint32_t bits __attribute__((vector_size(4 * SIMD_WIDTH), aligned(4)));
 
 // Each bit of the result depends on each bit of the input: multiplications and shifts in turn.
 INLINE bits mixed(bits x) {
@@ -15,13 +15,13 @@ INLINE bits mixed(bits x) {
 void dropout(const float *x, float *out, long count, uint32_t one, uint32_t other, uint32_t dropped, float scale,
              int threads) {
     bits lanes;
-    for (int lane = 0; lane < LANES; lane++) lanes[lane] = lane;
-    long whole = count / LANES * LANES;
+    for (int lane = 0; lane < SIMD_WIDTH; lane++) lanes[lane] = lane;
+    long whole = count / SIMD_WIDTH * SIMD_WIDTH;
 #pragma omp parallel for num_threads(threads)
-    for (long i = 0; i < count; i += LANES) {
+    for (long i = 0; i < count; i += SIMD_WIDTH) {
         bits chance = mixed(mixed((lanes + (uint32_t)i) ^ one) + other);
-        ints kept = chance >= dropped;
-        if (i < whole) store(out + i, choose(kept, load(x + i) * scale, all(0)));
-        else store_some(out + i, choose(kept, load_some(x + i, count - i) * scale, all(0)), count - i);
+        ivec kept = chance >= dropped;
+        if (i < whole) store(out + i, blend(kept, load(x + i) * scale, broadcast(0)));
+        else store_partial(out + i, blend(kept, load_partial(x + i, count - i) * scale, broadcast(0)), count - i);
     }
 }

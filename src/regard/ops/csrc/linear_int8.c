@@ -15,23 +15,23 @@ void quantize_rows(const float *weight, long n, long k, long wide, int8_t *round
         const float *from = weight + row * k;
         int8_t *to = rounded + row * wide;
         vec best = {}, error = {}, size = {}, damage = {};
-        ints total = {};
-        for (long i = 0; i < k; i += LANES) best = larger(absolute(load_some(from + i, k - i)), best);
-        float scale = fmaxf(largest_of(best), 1e-12f) / 127, factor = 1 / scale;
-        for (long i = 0; i < k; i += LANES) {
-            vec numbers = load_some(from + i, k - i), level = rounded_of(numbers * factor), left = numbers - level * scale;
-            ints whole = __builtin_convertvector(level, ints);
-            for (long lane = 0; lane < smaller(LANES, k - i); lane++) to[i + lane] = (int8_t)whole[lane];
+        ivec total = {};
+        for (long i = 0; i < k; i += SIMD_WIDTH) best = max_vec(abs_vec(load_partial(from + i, k - i)), best);
+        float scale = fmaxf(reduce_max(best), 1e-12f) / 127, factor = 1 / scale;
+        for (long i = 0; i < k; i += SIMD_WIDTH) {
+            vec numbers = load_partial(from + i, k - i), level = round_vec(numbers * factor), left = numbers - level * scale;
+            ivec whole = __builtin_convertvector(level, ivec);
+            for (long lane = 0; lane < min_long(SIMD_WIDTH, k - i); lane++) to[i + lane] = (int8_t)whole[lane];
             total += whole;
             damage += numbers * 0; // NaN where it is no number
             error += left * left;
             size += numbers * numbers;
         }
         memset(to + k, 0, wide - k);
-        scales[row] = scale + sum_of(damage);
-        errors[row] = sqrtf(sum_of(error) + k * TINY);
-        sizes[row] = sqrtf(sum_of(size) + k * TINY);
-        totals[row] = whole_sum_of(total);
+        scales[row] = scale + reduce_sum(damage);
+        errors[row] = sqrtf(reduce_sum(error) + k * TINY);
+        sizes[row] = sqrtf(reduce_sum(size) + k * TINY);
+        totals[row] = reduce_sum_ints(total);
     }
 }
 
@@ -39,32 +39,32 @@ void quantize_rows(const float *weight, long n, long k, long wide, int8_t *round
 int linear_int8(const float *x, const int8_t *weight, const float *scales, const float *bias, float *out, long words,
                 long n, long k, float most, int threads) {
     whole_words w = {.words = words, .k = k};
-    int short_of_memory = make_room(&w);
-    int32_t *every_sum = room_for(threads * ROWS * w.padded * sizeof(int32_t));
-    short_of_memory |= !every_sum;
-#pragma omp parallel num_threads(threads) if (!short_of_memory)
-    if (!short_of_memory) {
+    int out_of_memory = make_room(&w);
+    int32_t *every_sum = allocate(threads * TILE_ROWS * w.padded * sizeof(int32_t));
+    out_of_memory |= !every_sum;
+#pragma omp parallel num_threads(threads) if (!out_of_memory)
+    if (!out_of_memory) {
         round_words(x, most, &w);
-        int16_t near[ROWS * STRIDE];
+        int16_t near[TILE_ROWS * STRIDE];
         memset(near, 0, sizeof near);
-        int32_t *sums = every_sum + (long)omp_get_thread_num() * ROWS * w.padded;
+        int32_t *sums = every_sum + (long)omp_get_thread_num() * TILE_ROWS * w.padded;
         float *results = (float *)sums; // in the same place
 #pragma omp for
-        for (long row = 0; row < n; row += ROWS) {
-            long rows = smaller(ROWS, n - row);
+        for (long row = 0; row < n; row += TILE_ROWS) {
+            long rows = min_long(TILE_ROWS, n - row);
             multiply_rows(&w, weight, n, row, rows, near, sums);
             for (long r = 0; r < rows; r++)
                 for (long m = 0; m < w.padded; m++) {
                     float exact = sums[r * w.padded + m];
                     results[r * w.padded + m] = exact * (w.levels[m] * scales[row + r]) + (bias ? bias[row + r] : 0);
                 }
-            for (long m = 0; m < words; m += LANES) // a few words at a time: a line is written whole before it is left
-                transpose(results + m, w.padded, out + m * n + row, n, rows, smaller(LANES, words - m));
+            for (long m = 0; m < words; m += SIMD_WIDTH) // a few words at a time: a line is written whole before it is left
+                transpose(results + m, w.padded, out + m * n + row, n, rows, min_long(SIMD_WIDTH, words - m));
         }
     }
     free_room(&w);
     free(every_sum);
-    return short_of_memory;
+    return out_of_memory;
 }
 #else
 int int8_is_supported(void) { return 0; }

@@ -6,24 +6,24 @@
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 #define AVX512
-#define LANES 16 // numbers in a vector
-#define ROWS 12  // rows of a matrix that are multiplied at once: ROWS × 2 sums fill the registers
+#define SIMD_WIDTH 16 // numbers in a vector
+#define TILE_ROWS 12  // rows of a matrix that are multiplied at once: TILE_ROWS × 2 sums fill the registers
 #else
-#define LANES 8
-#define ROWS 6
+#define SIMD_WIDTH 8
+#define TILE_ROWS 6
 #endif
-#define PANEL (2 * LANES) // words that are multiplied at once
+#define TILE_COLUMNS (2 * SIMD_WIDTH) // words that are multiplied at once
 
 // What a function returns when it could not do its work; 0 is success.
 enum { OUT_OF_MEMORY = 1, OUT_OF_RANGE = 2 };
 
 #define INLINE static inline __attribute__((always_inline))
-#define ALONE __attribute__((noinline))
+#define NOINLINE __attribute__((noinline))
 #define UNROLL _Pragma("GCC unroll 16")
 
 // Aligned as a single number is: they may begin anywhere.
-typedef float vec __attribute__((vector_size(4 * LANES), aligned(4)));
-typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef float vec __attribute__((vector_size(4 * SIMD_WIDTH), aligned(4)));
+typedef int32_t ivec __attribute__((vector_size(4 * SIMD_WIDTH), aligned(4)));
 typedef float four __attribute__((vector_size(16), aligned(4)));
 typedef int32_t four_places __attribute__((vector_size(16)));
 #ifdef __clang__
@@ -36,32 +36,32 @@ INLINE vec load(const float *from) { return *(const vec *)from; }
 INLINE void store(float *to, vec numbers) { *(vec *)to = numbers; }
 
 // The numbers that are left: a vector of them, or fewer, with zeros behind them.
-INLINE vec load_some(const float *from, long count) {
-    if (count >= LANES) return load(from);
-    float room[LANES] = {0};
+INLINE vec load_partial(const float *from, long count) {
+    if (count >= SIMD_WIDTH) return load(from);
+    float room[SIMD_WIDTH] = {0};
     memcpy(room, from, count * sizeof(float));
     return load(room);
 }
 
-INLINE void store_some(float *to, vec numbers, long count) {
-    if (count >= LANES) {
+INLINE void store_partial(float *to, vec numbers, long count) {
+    if (count >= SIMD_WIDTH) {
         store(to, numbers);
     } else {
-        float room[LANES];
+        float room[SIMD_WIDTH];
         store(room, numbers);
         memcpy(to, room, count * sizeof(float));
     }
 }
 
-INLINE vec all(float number) { return number - (vec){}; }
-INLINE vec choose(ints which, vec yes, vec no) { return (vec)(((ints)yes & which) | ((ints)no & ~which)); }
-INLINE vec absolute(vec numbers) { return (vec)((ints)numbers & 0x7fffffff); }
-INLINE vec larger(vec one, vec other) { return choose(one > other, one, other); }
-INLINE long smaller(long one, long other) { return one < other ? one : other; }
-INLINE void *room_for(long bytes) { return aligned_alloc(64, (bytes + 63) / 64 * 64); }
+INLINE vec broadcast(float number) { return number - (vec){}; }
+INLINE vec blend(ivec which, vec yes, vec no) { return (vec)(((ivec)yes & which) | ((ivec)no & ~which)); }
+INLINE vec abs_vec(vec numbers) { return (vec)((ivec)numbers & 0x7fffffff); }
+INLINE vec max_vec(vec one, vec other) { return blend(one > other, one, other); }
+INLINE long min_long(long one, long other) { return one < other ? one : other; }
+INLINE void *allocate(long bytes) { return aligned_alloc(64, (bytes + 63) / 64 * 64); }
 
 // The sum across a vector, folded in halves: of 16 numbers, where it has so many, of 8, and of 4.
-#define SUM_OF(name, type, number)                                                                                     \
+#define REDUCE_SUM(name, type, number)                                                                                     \
     INLINE number name(type numbers) {                                                                                 \
         typedef number eight_of __attribute__((vector_size(32)));                                                      \
         typedef number four_of __attribute__((vector_size(16)));                                                       \
@@ -69,18 +69,18 @@ INLINE void *room_for(long bytes) { return aligned_alloc(64, (bytes + 63) / 64 *
         eight_of eight, rest = {};                                                                                     \
         four_of low, high;                                                                                             \
         memcpy(&eight, bytes, 32);                                                                                     \
-        if (LANES > 8) memcpy(&rest, bytes + sizeof numbers - 32, 32);                                                 \
+        if (SIMD_WIDTH > 8) memcpy(&rest, bytes + sizeof numbers - 32, 32);                                                 \
         eight += rest;                                                                                                 \
         memcpy(&low, &eight, 16);                                                                                      \
         memcpy(&high, (const char *)&eight + 16, 16);                                                                  \
         low += high;                                                                                                   \
         return (low[0] + low[2]) + (low[1] + low[3]);                                                                  \
     }
-SUM_OF(sum_of, vec, float)
-SUM_OF(whole_sum_of, ints, int32_t)
+REDUCE_SUM(reduce_sum, vec, float)
+REDUCE_SUM(reduce_sum_ints, ivec, int32_t)
 
 // The largest number of a vector, folded likewise.
-INLINE float largest_of(vec numbers) {
+INLINE float reduce_max(vec numbers) {
     typedef float eight_of __attribute__((vector_size(32)));
     typedef int32_t eight_ints __attribute__((vector_size(32)));
     eight_of one, other;
@@ -96,23 +96,23 @@ INLINE float largest_of(vec numbers) {
 INLINE float dot_product(const float *one, const float *other, long count) {
     vec sums[4] = {};
     long i = 0;
-    for (; i + 4 * LANES <= count; i += 4 * LANES)
-        UNROLL for (int v = 0; v < 4; v++) sums[v] += load(one + i + v * LANES) * load(other + i + v * LANES);
-    for (; i + LANES <= count; i += LANES) sums[0] += load(one + i) * load(other + i);
-    float total = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    for (; i + 4 * SIMD_WIDTH <= count; i += 4 * SIMD_WIDTH)
+        UNROLL for (int v = 0; v < 4; v++) sums[v] += load(one + i + v * SIMD_WIDTH) * load(other + i + v * SIMD_WIDTH);
+    for (; i + SIMD_WIDTH <= count; i += SIMD_WIDTH) sums[0] += load(one + i) * load(other + i);
+    float total = reduce_sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
     for (; i < count; i++) total += one[i] * other[i];
     return total;
 }
 
 #define MAGIC 12582912.0f // 1.5 · 2^23: adding it rounds a float below 2^22 to a whole number
-INLINE vec rounded_of(vec x) { return (x + MAGIC) - MAGIC; }
-INLINE ints whole_of(vec x) { return __builtin_convertvector(rounded_of(x), ints); }
+INLINE vec round_vec(vec x) { return (x + MAGIC) - MAGIC; }
+INLINE ivec round_to_ints(vec x) { return __builtin_convertvector(round_vec(x), ivec); }
 
 // e^x for x ≤ 0, right to 2e-7 of itself: 2^n e^r with |r| ≤ ln 2 / 2, e^r by its series; 0 below -87; NaN stays NaN.
-INLINE vec exponential(vec x) {
-    vec n = rounded_of(x * 1.44269504f);
+INLINE vec exp_vec(vec x) {
+    vec n = round_vec(x * 1.44269504f);
     vec r = x - n * 0.693359375f + n * 2.12194440e-4f; // ln 2 in two parts, the first of few bits
-    vec series = all(1.0f / 5040);
+    vec series = broadcast(1.0f / 5040);
     series = series * r + 1.0f / 720;
     series = series * r + 1.0f / 120;
     series = series * r + 1.0f / 24;
@@ -120,12 +120,12 @@ INLINE vec exponential(vec x) {
     series = series * r + 0.5f;
     series = series * r + 1.0f;
     series = series * r + 1.0f;
-    ints power = (__builtin_convertvector(n, ints) + 127) << 23;
-    return choose(x < -87.0f, all(0), series * (vec)power);
+    ivec power = (__builtin_convertvector(n, ivec) + 127) << 23;
+    return blend(x < -87.0f, broadcast(0), series * (vec)power);
 }
 
 // Two vectors in one another, number by number: the first halves of both, or the second.
-#if LANES == 16
+#if SIMD_WIDTH == 16
 #define FIRST_HALVES 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define SECOND_HALVES 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #else
@@ -135,21 +135,21 @@ INLINE vec exponential(vec x) {
 #ifdef __clang__
 #define MIXED(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-#define MIXED(a, b, ...) __builtin_shuffle(a, b, (ints){__VA_ARGS__})
+#define MIXED(a, b, ...) __builtin_shuffle(a, b, (ivec){__VA_ARGS__})
 #endif
 
-// A square of LANES × LANES: mixed with the row half a square away, and again, until each vector is a column.
+// A square of SIMD_WIDTH × SIMD_WIDTH: mixed with the row half a square away, and again, until each vector is a column.
 INLINE void transpose_square(const float *from, long from_stride, float *to, long to_stride) {
-    vec one[LANES], other[LANES];
-    UNROLL for (int r = 0; r < LANES; r++) one[r] = load(from + r * from_stride);
-    UNROLL for (int done = 1; done < LANES; done *= 2) {
-        UNROLL for (int r = 0; r < LANES / 2; r++) {
-            other[2 * r] = MIXED(one[r], one[r + LANES / 2], FIRST_HALVES);
-            other[2 * r + 1] = MIXED(one[r], one[r + LANES / 2], SECOND_HALVES);
+    vec one[SIMD_WIDTH], other[SIMD_WIDTH];
+    UNROLL for (int r = 0; r < SIMD_WIDTH; r++) one[r] = load(from + r * from_stride);
+    UNROLL for (int done = 1; done < SIMD_WIDTH; done *= 2) {
+        UNROLL for (int r = 0; r < SIMD_WIDTH / 2; r++) {
+            other[2 * r] = MIXED(one[r], one[r + SIMD_WIDTH / 2], FIRST_HALVES);
+            other[2 * r + 1] = MIXED(one[r], one[r + SIMD_WIDTH / 2], SECOND_HALVES);
         }
-        UNROLL for (int r = 0; r < LANES; r++) one[r] = other[r];
+        UNROLL for (int r = 0; r < SIMD_WIDTH; r++) one[r] = other[r];
     }
-    UNROLL for (int c = 0; c < LANES; c++) store(to + c * to_stride, one[c]);
+    UNROLL for (int c = 0; c < SIMD_WIDTH; c++) store(to + c * to_stride, one[c]);
 }
 
 INLINE void transpose_four(const float *from, long from_stride, float *to, long to_stride) {
@@ -166,12 +166,12 @@ INLINE void transpose_four(const float *from, long from_stride, float *to, long 
 // to[c][r] = from[r][c], in squares as large as there are.
 static inline void transpose(const float *from, long from_stride, float *to, long to_stride, long rows, long columns) {
     for (long r = 0, high; r < rows; r += high) {
-        high = rows - r >= LANES ? LANES : rows - r >= 4 ? 4 : 1;
+        high = rows - r >= SIMD_WIDTH ? SIMD_WIDTH : rows - r >= 4 ? 4 : 1;
         for (long c = 0, wide; c < columns; c += wide) {
             const float *at = from + r * from_stride + c;
             float *there = to + c * to_stride + r;
-            if (high == LANES && columns - c >= LANES) {
-                wide = LANES;
+            if (high == SIMD_WIDTH && columns - c >= SIMD_WIDTH) {
+                wide = SIMD_WIDTH;
                 transpose_square(at, from_stride, there, to_stride);
             } else if (high >= 4 && columns - c >= 4) {
                 wide = 4;
