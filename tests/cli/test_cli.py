@@ -57,7 +57,7 @@ def test_a_run_from_before_a_setting_was_there_had_its_default(here, trained, ti
     folder = tmp_path / "older"
     shutil.copytree(trained, folder)
     written = json.loads((folder / "run.json").read_text())
-    del written["settings"]["data"]["joined"], written["settings"]["task"]["scheduled_sampling"]
+    del written["settings"]["data"]["max_sentences"], written["settings"]["task"]["scheduled_sampling"]
     (folder / "run.json").write_text(json.dumps(written))
     same = ("train", "translator", "-o", folder, "training.steps=60", "training.evaluate_every=15", *tiny)
     assert "is trained already" in here(*same).stderr

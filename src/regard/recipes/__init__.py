@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Name -> "module:attribute", RECIPE where no attribute is named. Imported when used, so that a list needs no torch.
 RECIPES = {
     "translator": "regard.recipes.translator",
+    "summarizer": "regard.recipes.summarizer",
     "gpt": "regard.recipes.gpt",
     "bert": "regard.recipes.bert",
     "classifier": "regard.recipes.classifier",

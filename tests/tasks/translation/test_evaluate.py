@@ -111,7 +111,7 @@ def test_alignments_in_pharaohs_format_and_gold(here, trained, pairs, tmp_path):
     links.write_text("0-0 nonsense\n" * 10)
     done = here("evaluate", trained, pairs, "--limit", 10, "--gold", links)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "'nonsense' is no link" in done.stderr
+    assert "'nonsense' is not a link" in done.stderr
     assert "more lines than there are pairs" in here("evaluate", trained, pairs, "--gold", _repeat(links, 51)).stderr
     links.write_text("0-0\n")
     assert "ends before line 2" in here("evaluate", trained, pairs, "--gold", links).stderr

@@ -83,7 +83,8 @@ def prepare(run: TranslationRun, inputs: TrainingInputs, tokenizer_file: Path) -
     special_ids = SpecialIds(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
     model = run.model.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids, longest=_longest(data))
     task = TranslationTraining(tokenizer, run.task, data)
-    return PreparedTask(task, model, notes, warm_start_embeddings(run.data.word_vectors, tokenizer))
+    start = warm_start_embeddings(run.data.word_vectors, tokenizer)
+    return PreparedTask(task, model, notes, start, run.task.facts())
 
 
 def _longest(data: ParallelText) -> int:

@@ -16,6 +16,7 @@ from regard.errors import DataError, InputError
 from regard.files import atomic_write
 from regard.generation import Strategy
 from regard.metrics.alignment import AERCounts, Link, count_errors, format_pharaoh, words_with_tokens
+from regard.metrics.rouge import RougeScorer
 from regard.metrics.translation import CorpusScorer
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.translation.pipeline import BATCH_SIZE, Translator
@@ -40,7 +41,7 @@ def score(
     has_attention = bool(translator.model.alignment_taps)
     if alignments is not None and not has_attention:
         raise InputError(f"--alignments {alignments}: this model has no attention, so it has no alignments to write")
-    totals = _Totals()
+    totals = _Totals(translator.task.scorers())
     with ExitStack() as files:
         links_file = None if alignments is None else files.enter_context(atomic_write(alignments))
         for chunk in _chunks(iter(items)):
@@ -61,8 +62,8 @@ def score(
 class _Totals:
     """Sums over all pairs."""
 
-    def __init__(self) -> None:
-        self.generated = CorpusScorer()
+    def __init__(self, further: Sequence[RougeScorer]) -> None:
+        self.generated, self.further = CorpusScorer(), further
         self.buckets = {limit: CorpusScorer() for limit in (*BUCKETS, math.inf)}
         self.cross_entropy, self.tokens = 0.0, 0
         self.correct_forced = self.correct_generated = 0
@@ -76,6 +77,8 @@ class _Totals:
         texts = [answer.text for answer in answers]
         for item, answer in zip(items, answers, strict=True):
             self.generated.add(answer.text, item.target)
+            for scorer in self.further:
+                scorer.add(answer.text, item.target)
             self.unended += not answer.translations[0].ended
             length = len(item.source.split())
             self.buckets[next(limit for limit in self.buckets if length <= limit)].add(answer.text, item.target)
@@ -101,6 +104,7 @@ class _Totals:
             "bleu": generated.bleu.value,
             "chrf": generated.chrf.value,
             "exact_match": generated.exact_match,
+            **{name: value for scorer in self.further for name, value in scorer.scores().items()},
             **({"truncated": unended} if self.unended else {}),
             "tokens_per_second": self.num_generated / self.seconds,
             **({"alignment_error_rate": self.errors.aer} if self.errors.sure else {}),

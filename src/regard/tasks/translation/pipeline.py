@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 
-from regard.checkpoint import ModelFolder
+from regard.checkpoint import CONFIG, ModelFolder
 from regard.errors import FolderError, InputError
 from regard.generation import Beam, Greedy, Hypothesis, Strategy, generate
 from regard.generation.decode import Limits
 from regard.huggingface.folder import Loaded
 from regard.inspection.alignment import alignment_matrix
 from regard.metrics.alignment import Link, argmax_links, tokens_to_words, words_with_tokens
-from regard.tasks.translation.task import TranslationTraining
+from regard.tasks.translation.task import TranslationConfig, TranslationTraining
 from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.words import split_words
 
@@ -73,8 +74,8 @@ class Translation:
 class Translator:
     """`run("a sentence").text`; `.model` is the nn.Module, `.tokenizer` its tokenizer.
 
-    `strategy` is the default way to decode. `max_new_tokens` bounds every translation; None: twice the source and ten.
-    `closed` and `renormalized`: see generation.decode.Limits.
+    `strategy` is the default way to decode. `max_new_tokens` bounds every translation; None: by the length of its
+    source and config.max_length_ratio. `closed` and `renormalized`: see generation.decode.Limits.
     """
 
     def __init__(
@@ -86,11 +87,12 @@ class Translator:
         max_new_tokens: int | None = None,
         closed: bool = False,
         renormalized: bool = False,
+        config: TranslationConfig | None = None,
     ) -> None:
         self.kind = kind
         self.model: Any = model
         self.tokenizer = tokenizer
-        self.task = TranslationTraining(tokenizer)
+        self.task = TranslationTraining(tokenizer, config)
         self.strategy = strategy or Greedy()
         self.max_new_tokens = max_new_tokens
         self.closed, self.renormalized = closed, renormalized
@@ -103,7 +105,7 @@ class Translator:
             raise FolderError(
                 f"{folder.tokenizer} has {tokenizer.vocab_size} tokens, its model {vocab_size}: not a pair"
             )
-        return cls(folder.kind, folder.model, tokenizer)
+        return cls(folder.kind, folder.model, tokenizer, config=_task_config(folder))
 
     @classmethod
     def adopt(cls, found: Loaded) -> "Translator":
@@ -171,6 +173,16 @@ class Translator:
             source_words=_words(names, source),
             target_words=_words(target_names, target),
         )
+
+
+def _task_config(folder: ModelFolder) -> TranslationConfig:
+    facts = {name: value for name, value in folder.task.items() if name in TranslationConfig.model_fields}
+    try:
+        return TranslationConfig.model_validate(facts)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, ("task", *problem["loc"])))
+        raise FolderError(f"{folder.folder / CONFIG}: {where}: {problem['msg']}") from error
 
 
 def _words(names: Any, ids: list[int]) -> list[str]:

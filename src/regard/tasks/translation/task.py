@@ -4,7 +4,7 @@ Works with any model whose `model(source, target)` returns logits (B, T, V).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from regard.config import Config
 from regard.data.batches import DataPosition, PairBatch
 from regard.errors import InputError
+from regard.metrics.rouge import RougeScorer
 from regard.metrics.translation import score_corpus
 from regard.ops.cross_entropy import IGNORE_INDEX, cross_entropy_inplace
 from regard.tasks.generating import Generate, TargetTokenizer
@@ -20,6 +21,8 @@ from regard.tasks.translation.dataset import ParallelText
 
 MAX_SOURCE_CHARACTERS = 100_000  # of one text
 MAX_SOURCE_TOKENS = 4_096  # attention takes memory by the square of it
+
+SCORERS = {"rouge": RougeScorer}  # metrics a recipe can choose besides BLEU, chrF and exact match
 
 
 class TranslationConfig(Config):
@@ -29,6 +32,14 @@ class TranslationConfig(Config):
     scheduled_sampling: float = Field(
         0.0, ge=0, lt=1, description="share of target tokens replaced by the model's own predictions"
     )
+    metrics: tuple[Literal["rouge"], ...] = Field((), description="further metrics: rouge, for summaries")
+    max_length_ratio: float = Field(
+        2.0, gt=0, description="tokens of a generated text for each token of its source, at most; and ten more"
+    )
+
+    def facts(self) -> dict[str, Any]:
+        """The settings that a trained model needs, where they are not the defaults; its folder stores them."""
+        return self.model_dump(mode="json", include={"metrics", "max_length_ratio"}, exclude_defaults=True)
 
 
 class TranslationTraining:
@@ -109,8 +120,9 @@ class TranslationTraining:
         return source
 
     def max_new_tokens(self, source: Tensor) -> list[int]:
-        """The most tokens of each translation: twice the source and ten; independent of the other rows."""
-        return (2 * (source != self.tokenizer.pad_id).sum(1) + 10).tolist()
+        """The most tokens of each translation, by the length of its source; independent of the other rows."""
+        lengths = (source != self.tokenizer.pad_id).sum(1)
+        return ((self.config.max_length_ratio * lengths).long() + 10).tolist()
 
     def metrics(self, model: Any, loss: float, batches: Iterable[PairBatch], generate: Generate) -> dict[str, float]:
         """Scores of the translations that the model generates for these batches."""
@@ -130,9 +142,18 @@ class TranslationTraining:
         return [self.tokenizer.target.decode(row) for row in batch.target_out.tolist()]
 
     def score(self, predictions: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-        """Exact match from 0 to 1, BLEU from 0 to 100."""
+        """Exact match from 0 to 1, BLEU and the config's further metrics from 0 to 100."""
         found = score_corpus(predictions, references)
-        return {"exact_match": found.exact_match, "bleu": found.bleu.value}
+        scores = {"exact_match": found.exact_match, "bleu": found.bleu.value}
+        for scorer in self.scorers():
+            for prediction, reference in zip(predictions, references, strict=True):
+                scorer.add(prediction, reference)
+            scores |= scorer.scores()
+        return scores
+
+    def scorers(self) -> list[RougeScorer]:
+        """New scorers of the config's further metrics."""
+        return [SCORERS[name]() for name in self.config.metrics]
 
 
 def _too_long(length: str, limit: str) -> InputError:
