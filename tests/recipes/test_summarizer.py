@@ -8,12 +8,13 @@ import regard
 from regard.errors import FolderError
 from regard.metrics.rouge import RougeScorer
 from regard.recipes import find
+from regard.tasks.evaluation import evaluate_folders
 from regard.tasks.recipe import TrainingInputs, train_recipe
-from regard.tasks.translation.evaluate import score_folders
 
 TINY = [
     "model.width=16",
     "model.heads=2",
+    "model.head_width=8",
     "model.layers=1",
     "model.feed_forward=16",
     "model.vocab_size=300",
@@ -45,8 +46,8 @@ def test_training_and_evaluation_report_rouge(summaries):
     folder, reports = summaries
     validation = next(report.validation for report in reversed(reports) if report.validation)
     assert {"bleu", "rouge1", "rouge2", "rougeL"} <= set(validation)
-    found = score_folders([folder], [], [None], most=5)
-    assert found["pairs"] == 5
+    found = evaluate_folders([folder], limit=3)
+    assert found["pairs"] == 3
     assert all(0 <= found[kind] <= 100 for kind in ("rouge1", "rouge2", "rougeL"))
 
 
@@ -57,7 +58,7 @@ def test_the_scores_are_those_of_what_it_writes(summaries, tmp_path):
     scorer, summarizer = RougeScorer(), regard.load(folder)
     for source, target in pairs:
         scorer.add(summarizer.run(source).text, target)
-    found = score_folders([folder], [tmp_path / "test.tsv"], [None])
+    found = evaluate_folders([folder], [tmp_path / "test.tsv"])
     assert {kind: found[kind] for kind in scorer.scores()} == pytest.approx(scorer.scores())
 
 

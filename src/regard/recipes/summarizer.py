@@ -1,4 +1,4 @@
-"""A summarizer on your own pairs of document and summary: a Transformer, scored by ROUGE.
+"""A summarizer on your own pairs of document and summary: a small T5, scored by ROUGE.
 
     regard train summarizer articles.jsonl -o runs/summaries
     regard evaluate runs/summaries
@@ -11,7 +11,7 @@ clock. `regard evaluate` reports ROUGE-1, ROUGE-2 and ROUGE-L (F1, stemmed) besi
 run has been measured yet: there is no number to expect.
 """
 
-from regard.models.transformer import TransformerConfig
+from regard.models.t5 import T5Config
 from regard.tasks.recipe import Recipe, TrainingInputs
 from regard.tasks.translation.data import TranslationDataConfig, TranslationRun, prepare
 from regard.tasks.translation.task import TranslationConfig
@@ -20,15 +20,7 @@ from regard.training.config import TrainingConfig
 
 def settings(inputs: TrainingInputs) -> TranslationRun:
     return TranslationRun(
-        model=TransformerConfig(
-            vocab_size=16_000,
-            width=256,
-            heads=4,
-            layers=3,
-            feed_forward=1024,
-            dropout=0.1,
-            zero_init_residual=True,
-        ),
+        model=T5Config(vocab_size=16_000, width=256, heads=4, layers=3, feed_forward=1024),
         # A summary is shorter than its document.
         task=TranslationConfig(label_smoothing=0.1, metrics=("rouge",), max_length_ratio=0.5),
         data=TranslationDataConfig(max_length=2000, validation=1000),
