@@ -16,6 +16,7 @@ from regard.experiments.check import adapter_of
 from regard.files import read_json
 from regard.generation import Beam, Sample
 from regard.images.preprocessing import normalize
+from regard.inspection.attention_overlay import save_overlay
 from regard.metrics.attention_mass import cells_in_box
 from regard.metrics.captions import bleu4, cider, exact_match
 from regard.synthetic.scenes.captions import caption
@@ -119,7 +120,7 @@ def test_many_are_captioned_as_each_alone(captioner, monkeypatch):
     pictures = [Scenes(0, "validation")[number].pixels() for number in range(3)]
     monkeypatch.setattr("regard.tasks.captioning.pipeline.BATCH_SIZE", 2)
     monkeypatch.setattr("regard.tasks.captioning.pipeline.MAX_NEW_TOKENS", 12)
-    together = captioner.run_all(pictures, Beam(2, n_best=2))
+    together = captioner.run_all(pictures, Beam(2, num_return=2))
     for picture, found in zip(pictures, together, strict=True):
         alone = captioner.run(picture, Beam(2, num_return=2))
         assert (alone.text, [one.text for one in alone.others]) == (found.text, [one.text for one in found.others])

@@ -311,7 +311,7 @@ def test_the_texts_of_a_batch_go_on_side_by_side_each_as_alone(writer, strategy,
 
 def test_the_beams_of_a_long_text_are_ranked_by_one_measure(writer):
     """Some outgrow the context, some end before: score is log probability / length ** penalty for all of them."""
-    for text in writer.run("The old captain", Beam(4, 1.0, n_best=4), max_new_tokens=60).texts:
+    for text in writer.run("The old captain", Beam(4, 1.0, num_return=4), max_new_tokens=60).texts:
         assert text.score == pytest.approx(text.log_probability / (len(text.tokens) + text.ended), abs=1e-4)
 
 
