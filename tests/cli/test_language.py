@@ -72,7 +72,7 @@ def test_train_goes_on_from_a_model_that_is_there(here, novel, story, tmp_path):
     assert strict_json(done.stdout)["validation"]["loss"] == pytest.approx(before, rel=1e-3)
     assert (tmp_path / "on" / "tokenizer.json").read_bytes() == (novel / "tokenizer.json").read_bytes()
     done = here("train", "gpt", story, "--from", novel, "-o", tmp_path / "wider", "model.width=64")
-    assert (done.returncode, "leave model.* settings" in last_line(done)) == (2, True)
+    assert (done.returncode, "leave out model.* settings" in last_line(done)) == (2, True)
 
 
 def test_what_cannot_be_begun_from_is_said(here, novel, story, trained, tmp_path):
@@ -268,8 +268,8 @@ def test_scores_do_not_depend_on_how_many_windows_stand_side_by_side(novel, stor
     writer = regard.load(novel)
     found = []
     for rows, logits in ((8, 2**24), (1, 1000), (3, 300)):
-        monkeypatch.setattr(text_scoring, "ROWS", rows)
-        monkeypatch.setattr(text_scoring, "LOGITS", logits)
+        monkeypatch.setattr(text_scoring, "BATCH_SIZE", rows)
+        monkeypatch.setattr(text_scoring, "MAX_LOGITS", logits)
         found.append(score_pieces(writer, iter([TextChunk(story.read_text()[:3000])])))
     assert found[1]["loss"] == pytest.approx(found[0]["loss"], rel=1e-5)
     assert found[2]["loss"] == pytest.approx(found[0]["loss"], rel=1e-5)

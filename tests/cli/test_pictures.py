@@ -105,7 +105,7 @@ def test_training_names_and_counts_what_it_leaves_out(here, album, tmp_path):
     for said in ("gone.png in", "good-3.png: no caption", *(f"{name}: bad image: {BAD[name][1]}" for name in BAD)):
         assert said in done.stderr
     scores = json.loads(here("evaluate", tmp_path / "run", *paths, "--json").stdout)
-    assert scores["pictures"] == 8
+    assert scores["images"] == 8
     assert scores["bad_lines"][0].startswith("bad lines left out: 5 (bad image 3")
 
 

@@ -206,7 +206,7 @@ SMALL = ["training.steps=2", "model.vocab_size=100", "training.warmup=1"]
 def test_train_shows_the_scores_of_what_was_held_out(here, reviews, reader, tmp_path):
     done = here("train", "classifier", reviews, "--from", reader, "-o", tmp_path / "a", "training.steps=2", "--json")
     assert done.returncode == 0, done.stderr
-    assert "fresh: head.weight, head.bias" in done.stderr
+    assert "new: head.weight, head.bias" in done.stderr
     assert "2 classes (bad, good)" in done.stderr
     found = strict_json(done.stdout)
     again = strict_json(here("evaluate", tmp_path / "a", "--json").stdout)
@@ -250,10 +250,10 @@ def test_rows_that_are_too_long(here, table, tiny_reader, tmp_path):
     path = table(*(f"{'very ' * (60 * (n % 3 == 0))} good {n},{'ab'[n % 2]}" for n in range(90)))
     done = here("train", "classifier", path, "-o", tmp_path / "a", *tiny_reader, *SMALL)
     assert done.returncode == 0
-    assert "rows to train on have more than 48 pieces: their ends are cut off" in done.stderr
+    assert "rows to train on have more than 48 tokens: truncated" in done.stderr
     assert "rows held out have more than 48 tokens: truncated" in done.stderr
     stopped = here("train", "classifier", path, "-o", tmp_path / "b", "data.too_long=stop", *tiny_reader, *SMALL)
-    assert refused(stopped, "table.csv:", "to train on has 6", "pieces, at most 48 are read", "data.too_long=cut")
+    assert refused(stopped, "table.csv:", "to train on has 6", "tokens, at most 48 are read", "data.too_long=cut")
 
 
 def test_class_weights_are_for_classes(here, table, reviews, tiny_reader, tmp_path):
@@ -299,8 +299,8 @@ def test_what_cannot_be_begun_from(
         assert refused(begin(recipe, novel, data), "is a gpt, wanted an encoder")
         assert refused(begin(recipe, translator, data), "is a transformer, wanted an encoder")
         assert refused(begin(recipe, tmp_path / "nowhere", data), "there is no folder or file")
-        assert refused(begin(recipe, reader, data, "model.width=64"), "leave model.* settings")
-    assert refused(begin("bert", sentiment), "has no head for hidden words")
+        assert refused(begin(recipe, reader, data, "model.width=64"), "leave out model.* settings")
+    assert refused(begin("bert", sentiment), "has no masked-LM head")
     assert refused(begin("bert", novel), "has no BERT")
     assert refused(begin("bert", reader, "data.cased=true"), "data.cased: the words are those of")
     assert refused(begin("bert", reader, "data.word_vectors=glove.txt"), "data.word_vectors: the words are those of")
