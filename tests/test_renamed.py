@@ -53,9 +53,9 @@ def logits(kind: str, model: nn.Module) -> list[float]:
     if family in ("transformer", "rnn", "conv"):
         found = model(ids, ids.flip(1))
     elif family == "captioner":
-        found = model(torch.randn(2, 3, config.side, config.side, generator=generator), ids)
+        found = model(torch.randn(2, 3, config.image_size, config.image_size, generator=generator), ids)
     elif family == "vilbert":
-        regions = torch.randn(2, 3, config.seeing.features or 3 * config.seeing.patch**2, generator=generator)
+        regions = torch.randn(2, 3, config.vision.features or 3 * config.vision.patch_size**2, generator=generator)
         found = model(ids, torch.zeros_like(ids), regions, torch.rand(2, 3, 5, generator=generator))
     else:
         found = model(ids)

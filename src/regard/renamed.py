@@ -11,19 +11,40 @@ from typing import Any
 # Settings, in config.json, in run.json and on the command line.
 KEYS = {
     "model.base": "model.rope_theta",
+    "model.bias": "model.qkv_bias",
+    "model.blocks": "model.encoder_blocks",
+    "model.both_ways": "model.bidirectional",
+    "model.cell": "model.cell_size",
+    "model.epsilon": "model.norm_epsilon",
+    "model.join": "model.combine_positions",
+    "model.joint": "model.joint_width",
     "model.key_heads": "model.num_kv_heads",
+    "model.longest": "model.max_positions",
     "model.meetings": "model.co_attention_layers",
     "model.quiet_start": "model.zero_init_residual",
-    "model.seeing.hidden": "model.seeing.inner",
+    "model.scaled": "model.scale_embeddings",
+    "model.seeing": "model.vision",
+    "model.seeing.cells": "model.vision.grid",
+    "model.seeing.classes": "model.vision.classes",
+    "model.seeing.features": "model.vision.features",
+    "model.seeing.hidden": "model.vision.inner",
+    "model.seeing.patch": "model.vision.patch_size",
     "model.sentences": "model.num_segments",
+    "model.side": "model.image_size",
     "model.stretch": "model.rope_scaling",
+    "model.stretch.factor": "model.rope_scaling.factor",
+    "model.stretch.high": "model.rope_scaling.high_freq_factor",
+    "model.stretch.low": "model.rope_scaling.low_freq_factor",
     "model.stretch.trained": "model.rope_scaling.original_context",
     "model.symbols": "model.special_ids",
     "model.symbols.begin": "model.special_ids.bos_id",
     "model.symbols.end": "model.special_ids.eos_id",
     "model.symbols.mask": "model.special_ids.mask_id",
     "model.symbols.padding": "model.special_ids.pad_id",
+    "model.tied": "model.tie_embeddings",
     "model.target_vocabulary": "model.target_vocab_size",
+    "model.vit.bias": "model.vit.qkv_bias",
+    "model.vit.epsilon": "model.vit.norm_epsilon",
     "model.vocabulary": "model.vocab_size",
     "task.false": "task.negative_share",
     "task.judged": "task.matching_share",
@@ -98,8 +119,11 @@ OPTIONS = {
 # The progress of a run, in training.json of a checkpoint.
 PROGRESS = {"heldout": "validation", "best_heldout": "best_validation", "worse_in_a_row": "evaluations_since_best"}
 
-# Weights: the first part of the kind -> regular expressions in the names of its tensors, and their replacements.
+# Weights: the first part of the kind, or "" for all -> regular expressions in the names of tensors, and replacements.
 WEIGHTS = {
+    "": {r"\bpositions\.table\b": "positions.weight", r"memory_attention\.": "cross_attention."},
+    "transformer": {r"^join\.": "combine_positions."},
+    "conv": {r"\bseen\.": "output."},
     "rnn": {r"\bhidden\.(weight|bias)": r"recurrent.\1"},
     "captioner": {r"\bhidden\.(weight|bias)": r"recurrent.\1"},
     "bert": {r"\bembedding\.words\.": "embedding.tokens."},
@@ -115,6 +139,10 @@ WEIGHTS = {
         r"\bwords_read\.": "text_block.",
         r"\bregions_read\.": "region_block.",
         r"^hidden\.": "inner.",
+        r"(^|encoder\.)picture\.": r"\1image.",
+        r"^kinds\.kinds\.": "region_head.classes.",
+        r"^kinds\.": "region_head.",
+        r"^fits\.": "matching.",
     },
 }
 
@@ -124,7 +152,8 @@ def settings(old: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     new = {}
     for name, value in old.items():
         key = prefix + name
-        name = KEYS.get(key, key).rpartition(".")[2]
+        if not (key == "model.cell" and isinstance(value, str)):  # of an RNN: gru or lstm, still called so
+            name = KEYS.get(key, key).rpartition(".")[2]
         new[name] = settings(value, f"{key}.") if isinstance(value, dict) else value
     return new
 
@@ -153,7 +182,7 @@ def recipe_for(recipe: str, assignments: Sequence[str]) -> str | None:
 
 def weights(kind: str, old: Mapping[str, Any]) -> dict[str, Any]:
     """Tensors of a checkpoint of format 1 under their new names: weights, and the optimizer state named after them."""
-    patterns = WEIGHTS.get(kind.partition("-")[0], {})
+    patterns = WEIGHTS[""] | WEIGHTS.get(kind.partition("-")[0], {})
     new = {}
     for name, tensor in old.items():
         for pattern, replacement in patterns.items():

@@ -11,7 +11,7 @@ from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scenes
 from tests.images.making import gradient, huge, saved
 
-TINY = ["model.side=32", "model.cell=16", "model.width=16", "model.heads=2", "model.feed_forward=16"]
+TINY = ["model.image_size=32", "model.cell_size=16", "model.width=16", "model.heads=2", "model.feed_forward=16"]
 TINY += ["training.max_tokens=400", "training.warmup=1", "training.steps=1", "training.evaluate_examples=1"]
 BAD = {
     "empty.png": (b"", "is empty, wanted a PNG or JPEG image"),

@@ -33,7 +33,7 @@ def model(example):
 
 @pytest.fixture
 def pixels(example) -> Tensor:
-    side = example.config.side
+    side = example.config.image_size
     return torch.randn(PICTURES, 3, side, side, generator=torch.Generator().manual_seed(1))
 
 
@@ -96,7 +96,7 @@ def test_the_future_changes_nothing(model, pixels, target):
 
 
 def test_every_part_of_the_picture_is_used(example, model, pixels, target):
-    cell = example.config.cell
+    cell = example.config.cell_size
     plain = model(pixels, target)
     for row in range(example.config.grid):
         for column in range(example.config.grid):
@@ -163,13 +163,13 @@ def test_the_alignment_taps_are_all_that_looks_at_the_grid(model, pixels, target
         model(pixels, target)
     for values in seen.values():
         weights = torch.cat(values, dim=2)
-        assert weights.shape == (*weights.shape[:2], target.shape[1], model.config.cells)
+        assert weights.shape == (*weights.shape[:2], target.shape[1], model.config.num_cells)
 
 
 def test_a_look_is_the_same_pass_and_shows_what_the_taps_see(model, pixels, target):
     plain = model(pixels, target)
     with watch(model, *model.alignment_taps) as seen:
-        logits, weights = model.look(pixels, target)
+        logits, weights = model.forward_with_attention(pixels, target)
     assert_close(logits, plain, atol=2e-5, rtol=1e-4)
     assert_close(weights, torch.cat([torch.cat(values, dim=2) for values in seen.values()], dim=1))
     (weights.square().sum() + 0 * logits.sum()).backward()

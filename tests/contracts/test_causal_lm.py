@@ -82,8 +82,8 @@ def test_logits_are_one_a_word_and_place(example, model, ids):
 
 
 def test_the_logits_are_what_was_read_times_the_table(example, model, ids):
-    assert_close(model.read(ids) @ model.table.T, model(ids))
-    assert (model.table is model.embedding.weight) == example.config.tied
+    assert_close(model.hidden_states(ids) @ model.output_embeddings.T, model(ids))
+    assert (model.output_embeddings is model.embedding.weight) == example.config.tie_embeddings
 
 
 def test_the_future_changes_nothing(model, ids):
@@ -105,15 +105,15 @@ def test_order_and_the_past_matter(model, ids):
 def test_blanks_before_a_text_change_nothing(model, ids):
     for blanks in (1, 5):
         anything = torch.randint(40, (len(ids), blanks))
-        segment_ids = torch.cat([torch.zeros_like(anything), torch.ones_like(ids)], dim=1)
-        assert_close(model(torch.cat([anything, ids], dim=1), segment_ids)[:, blanks:], model(ids))
+        document_ids = torch.cat([torch.zeros_like(anything), torch.ones_like(ids)], dim=1)
+        assert_close(model(torch.cat([anything, ids], dim=1), document_ids)[:, blanks:], model(ids))
 
 
 def test_blanks_have_finite_logits_and_gradients(model, ids):
-    segment_ids = torch.ones_like(ids)
-    segment_ids[:2, :4] = 0
-    segment_ids[0] = 0  # a row may be blank from end to end
-    logits = model(ids, segment_ids)
+    document_ids = torch.ones_like(ids)
+    document_ids[:2, :4] = 0
+    document_ids[0] = 0  # a row may be blank from end to end
+    logits = model(ids, document_ids)
     logits.square().mean().backward()
     assert logits.isfinite().all()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
@@ -121,8 +121,8 @@ def test_blanks_have_finite_logits_and_gradients(model, ids):
 
 def test_texts_packed_in_a_row_do_not_see_each_other(model, ids):
     one, other, blank = ids[:, :4], ids[:, 4:], torch.zeros(len(ids), 2, dtype=torch.long)
-    segment_ids = torch.tensor([[1] * 4 + [2] * 5 + [0] * 2]).expand(len(ids), -1)
-    logits = model(torch.cat([one, other, blank], dim=1), segment_ids)
+    document_ids = torch.tensor([[1] * 4 + [2] * 5 + [0] * 2]).expand(len(ids), -1)
+    logits = model(torch.cat([one, other, blank], dim=1), document_ids)
     assert_close(logits[:, :4], model(one))
     assert_close(logits[:, 4:9], model(other))
     assert (model(ids)[:, 4:] - model(other)).abs().amax(dim=2).min() > 1e-3  # unsegmented, they do
@@ -198,13 +198,13 @@ def test_watched_equals_unwatched_and_every_tap_fires(model, ids):
 
 
 def test_watched_weights_of_blanks_are_zero_and_no_text_looks_at_them(model, ids):
-    segment_ids = torch.ones_like(ids)
-    segment_ids[:2, :3] = 0
-    plain = model(ids, segment_ids)
+    document_ids = torch.ones_like(ids)
+    document_ids[:2, :3] = 0
+    plain = model(ids, document_ids)
     with watch(model, "*.weights") as seen:
-        assert_close(model(ids, segment_ids), plain)
+        assert_close(model(ids, document_ids), plain)
     for (weights,) in seen.values():
-        assert_close(weights.sum(-1), segment_ids[:, None].expand(weights.shape[:-1]).float())
+        assert_close(weights.sum(-1), document_ids[:, None].expand(weights.shape[:-1]).float())
         assert not weights[:2, ..., :3].any()
 
 

@@ -212,8 +212,8 @@ def test_a_pair_of_padding_alone_has_finite_outputs_and_gradients(model, inputs)
 def loss_of(example, name: str, value: Tensor, is_grounding: bool) -> Tensor:
     """Something to learn for an output: numbers where it gives vectors, a yes or no, or classes."""
     generator = torch.Generator().manual_seed(len(name))
-    features = name == "regions" and value.dim() > 1 and not is_grounding and not example.config.seeing.classes
-    if name in ("hidden", "text", "picture") or features:
+    features = name == "regions" and value.dim() > 1 and not is_grounding and not example.config.vision.classes
+    if name in ("hidden", "text", "image") or features:
         return mse_loss(value, torch.rand(value.shape, generator=generator) - 0.5)
     if value.dim() == 1:
         return binary_cross_entropy_with_logits(value, torch.tensor([1.0, 0.0, 0.0, 1.0]))

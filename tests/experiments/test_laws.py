@@ -15,7 +15,7 @@ from regard.layers.attention import KeysValues, MultiHeadAttention, SelfAttentio
 from regard.layers.decoding import CrossAttentionState, PromptState
 from regard.models import model_class
 from regard.models.base import CausalLMIds, SpecialIds
-from regard.models.bert import BertForPreTraining, Read
+from regard.models.bert import BertForPreTraining, EncoderOutput
 from regard.models.captioner import Captioner, LSTMState
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig
@@ -32,7 +32,9 @@ def broken_laws(model) -> set[str]:
     return {finding.law.name for finding in check(adapter_of(model)) if finding.holds is False}
 
 
-@pytest.mark.parametrize("changes", [{}, {"norm": "pre"}, {"positions": "learned", "join": "concatenated"}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"norm": "pre"}, {"positions": "learned", "combine_positions": "concatenated"}]
+)
 def test_our_models_keep_every_law(changes):
     findings = list(check(adapter_of(Transformer(CONFIG.model_copy(update=changes)).eval())))
     assert len(findings) == len(LAWS)
@@ -131,7 +133,7 @@ class HasHiddenPositions(Transformer):
 class HasNoPositions(Transformer):
     def __init__(self, config):
         super().__init__(config)
-        self.positions.table.zero_()
+        self.positions.weight.zero_()
 
 
 class HidesTheFutureItSees(SeesTheFuture):
@@ -229,9 +231,9 @@ def test_a_word_at_minus_infinity_breaks_no_law():
 TEXT = {"vocab_size": 60, "context": 32, "width": 24, "layers": 2, "special_ids": {"eos_id": 2}}
 LANGUAGE = [
     (GPT, GPTConfig(**TEXT, heads=3)),
-    (GPT, GPTConfig(**TEXT | {"special_ids": {}}, heads=2, tied=False)),
+    (GPT, GPTConfig(**TEXT | {"special_ids": {}}, heads=2, tie_embeddings=False)),
     (Llama, LlamaConfig(**TEXT, heads=6, num_kv_heads=2, feed_forward=32)),
-    (Llama, LlamaConfig(**TEXT, heads=3, num_kv_heads=3, feed_forward=32, tied=False, bias=True)),
+    (Llama, LlamaConfig(**TEXT, heads=3, num_kv_heads=3, feed_forward=32, tie_embeddings=False, qkv_bias=True)),
 ]
 
 
@@ -275,11 +277,11 @@ def test_our_language_models_keep_every_law_that_is_theirs(kind, config):
 
 
 class LooksAhead(SelfAttention):
-    def forward(self, words, mask=None, *, turn=None, cache=None):
+    def forward(self, words, mask=None, *, apply_rotary=None, cache=None):
         heads = self.project(words).unflatten(-1, (-1, self.head_width)).transpose(1, 2)
         query, key, value = heads.split([self.heads, self.num_kv_heads, self.num_kv_heads], dim=1)
-        if turn is not None:
-            query, key = turn(query), turn(key)
+        if apply_rotary is not None:
+            query, key = apply_rotary(query), apply_rotary(key)
         seen = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
         found = attend(query, seen.key, seen.value, mask, causal=False, tap=self.weights)
         return self.output(found.transpose(1, 2).flatten(2))
@@ -348,12 +350,12 @@ class SeesBlanks:
 class SeesBlanksInSteps(SeesBlanks):
     """Only where it writes step by step."""
 
-    def forward(self, ids, segment_ids=None):
+    def forward(self, ids, document_ids=None):
         hooks = [dict(block._forward_pre_hooks) for block in self.blocks]
         for block in self.blocks:
             block._forward_pre_hooks.clear()
         try:
-            return super().forward(ids, segment_ids)
+            return super().forward(ids, document_ids)
         finally:
             for block, before in zip(self.blocks, hooks, strict=True):
                 block._forward_pre_hooks.update(before)
@@ -362,9 +364,9 @@ class SeesBlanksInSteps(SeesBlanks):
 class CountsColumns:
     """A word's place is its column, blanks counted."""
 
-    def read(self, ids, segment_ids=None):
-        mask = None if segment_ids is None else masks.same_segment(segment_ids, segment_ids)
-        return self._through(self._embed(ids, 0, None), mask)
+    def hidden_states(self, ids, document_ids=None):
+        mask = None if document_ids is None else masks.same_document(document_ids, document_ids)
+        return self._run_blocks(self._embed(ids, 0, None), mask)
 
 
 class StepsTwiceAtFirst:
@@ -375,8 +377,8 @@ class StepsTwiceAtFirst:
 
 
 class NeverReadsThePrompt:
-    def forward(self, ids, segment_ids=None):
-        return super().forward(torch.cat([ids[:, :-8] * 0 + 5, ids[:, -8:]], dim=1), segment_ids)
+    def forward(self, ids, document_ids=None):
+        return super().forward(torch.cat([ids[:, :-8] * 0 + 5, ids[:, -8:]], dim=1), document_ids)
 
 
 BROKEN_LANGUAGE = [
@@ -530,16 +532,16 @@ def test_a_broken_reader_is_found_and_the_law_named(example, fault, law):
 class PoolsPadding(BertForPreTraining):
     """Its words are right; what it says of the row takes all places together, empty ones too."""
 
-    def read(self, ids, segment_ids=None):
-        words, _ = super().read(ids, segment_ids)
-        return Read(words, torch.tanh(self.encoder.pooler(words.mean(1))))
+    def encode(self, ids, segment_ids=None):
+        words, _ = super().encode(ids, segment_ids)
+        return EncoderOutput(words, torch.tanh(self.encoder.pooler(words.mean(1))))
 
 
 class NamesItsNeighbors(BertForPreTraining):
     """What it says of the row is right, its words are not."""
 
-    def word_logits(self, words):
-        return super().word_logits(words + 0.1 * words.mean(0, keepdim=True))
+    def token_logits(self, words):
+        return super().token_logits(words + 0.1 * words.mean(0, keepdim=True))
 
 
 def test_each_output_of_a_reader_is_compared():

@@ -25,27 +25,33 @@ from tests.contracts.examples import CAPTIONERS, CAUSAL_LM, ENCODERS, SEQ2SEQ, V
 SMALL = {"vocab_size": 60, "width": 16}
 CONFIGS = [
     TransformerConfig(**SMALL, heads=4, layers=2, feed_forward=24),
-    TransformerConfig(**SMALL, heads=2, layers=3, decoder_layers=1, feed_forward=8, join="concatenated"),
-    TransformerConfig(**SMALL, heads=1, layers=1, feed_forward=8, target_vocab_size=30, tied=False),
-    RNNConfig(**SMALL, bridge="last_state", both_ways=False),
+    TransformerConfig(**SMALL, heads=2, layers=3, decoder_layers=1, feed_forward=8, combine_positions="concatenated"),
+    TransformerConfig(**SMALL, heads=1, layers=1, feed_forward=8, target_vocab_size=30, tie_embeddings=False),
+    RNNConfig(**SMALL, bridge="last_state", bidirectional=False),
     RNNConfig(**SMALL, bridge="last_state", cell="lstm", layers=2),
     RNNConfig(**SMALL, bridge="fixed_context", layers=2),
     RNNConfig(**SMALL, bridge="fixed_context", cell="lstm"),
     RNNConfig(**SMALL),
-    RNNConfig(**SMALL, cell="lstm", layers=2, similarity="dot", both_ways=False),
+    RNNConfig(**SMALL, cell="lstm", layers=2, similarity="dot", bidirectional=False),
     ConvConfig(**SMALL, layers=2),
     ConvConfig(**SMALL, layers=3, decoder_layers=1, kernel=4),
     GPTConfig(**SMALL, context=32, heads=4, layers=2),
-    GPTConfig(**SMALL, context=32, heads=2, layers=1, feed_forward=24, tied=False),
+    GPTConfig(**SMALL, context=32, heads=2, layers=1, feed_forward=24, tie_embeddings=False),
     LlamaConfig(**SMALL, context=32, heads=4, num_kv_heads=2, layers=2, feed_forward=24),
-    LlamaConfig(**SMALL, context=32, heads=2, num_kv_heads=2, layers=1, feed_forward=8, tied=False, bias=True),
+    LlamaConfig(
+        **SMALL, context=32, heads=2, num_kv_heads=2, layers=1, feed_forward=8, tie_embeddings=False, qkv_bias=True
+    ),
     LlamaConfig(**SMALL, context=32, heads=4, num_kv_heads=1, layers=3, feed_forward=20),
-    CaptionerConfig(**SMALL, side=32, feed_forward=24),
-    CaptionerConfig(**SMALL, side=16, cell=4, blocks=3, layers=2, feed_forward=24),
-    CaptionerConfig(**SMALL, side=32, encoder="patches", blocks=2, layers=2, feed_forward=24),
-    CaptionerConfig(**SMALL, side=32, cell=16, decoder="transformer", layers=2, feed_forward=24),
-    CaptionerConfig(**SMALL, side=24, encoder="patches", blocks=1, decoder="transformer", feed_forward=24),
-    CaptionerConfig(**SMALL, side=16, encoder="vit", vit={"width": 12, "heads": 3, "layers": 2, "feed_forward": 20}),
+    CaptionerConfig(**SMALL, image_size=32, feed_forward=24),
+    CaptionerConfig(**SMALL, image_size=16, cell_size=4, encoder_blocks=3, layers=2, feed_forward=24),
+    CaptionerConfig(**SMALL, image_size=32, encoder="patches", encoder_blocks=2, layers=2, feed_forward=24),
+    CaptionerConfig(**SMALL, image_size=32, cell_size=16, decoder="transformer", layers=2, feed_forward=24),
+    CaptionerConfig(
+        **SMALL, image_size=24, encoder="patches", encoder_blocks=1, decoder="transformer", feed_forward=24
+    ),
+    CaptionerConfig(
+        **SMALL, image_size=16, encoder="vit", vit={"width": 12, "heads": 3, "layers": 2, "feed_forward": 20}
+    ),
 ]
 
 
@@ -83,7 +89,7 @@ class Hidden:
     """As a batch of rows with hidden words is."""
 
     ids: torch.Tensor
-    places: torch.Tensor
+    positions: torch.Tensor
 
 
 @pytest.mark.parametrize("example", ENCODERS, ids=named)
@@ -91,14 +97,14 @@ def test_in_training_only_the_hidden_words_are_guessed(example):
     """Counted: a pass whose head sees only those."""
     model, ids = example.model(), torch.randint(4, 40, (4, 12))
     masked = Hidden(ids, torch.tensor([2, 5, 17, 30, 31]))
-    if hasattr(model, "word_logits"):
-        whole = model.word_logits
-        model.word_logits = lambda hidden: whole(hidden.flatten(0, 1)[masked.places])
+    if hasattr(model, "token_logits"):
+        whole = model.token_logits
+        model.token_logits = lambda hidden: whole(hidden.flatten(0, 1)[masked.positions])
     assert training_flops(model, [masked, masked]) == pytest.approx(2 * 6 * counted(model, ids), rel=1e-12)
 
 
 def test_a_training_step_of_pictures_is_counted():
-    config = CaptionerConfig(**SMALL, side=32)
+    config = CaptionerConfig(**SMALL, image_size=32)
     pixels, hidden = torch.zeros(3, 32, 32, 3, dtype=torch.uint8), torch.full((3, 5), 4)
     batch = CaptionBatch(pixels, hidden, hidden, [], 15)
     model = build(config)
@@ -106,10 +112,10 @@ def test_a_training_step_of_pictures_is_counted():
 
 
 def test_a_captioner_is_given_no_source(monkeypatch):
-    config = CaptionerConfig(**SMALL, side=32)
+    config = CaptionerConfig(**SMALL, image_size=32)
     monkeypatch.setattr(costing, "load", lambda folder: SimpleNamespace(model=build(config).eval()))
     rows = {row.name: row for row in costing.cost_of_model("a-folder", batch=2, target=3)}
-    assert rows["attention matrices"].formula == 2 * 4 * 3 * config.cells
+    assert rows["attention matrices"].formula == 2 * 4 * 3 * config.num_cells
     with pytest.raises(ConfigError, match=r"^--source 5 is for models that read text; a-folder reads images"):
         costing.cost_of_model("a-folder", batch=2, source=5)
 
@@ -126,9 +132,9 @@ class Shown(Hidden):
 def test_the_formulas_beside_pictures_are_what_torch_counts(example, regions):
     model, ids = example.model(), torch.randint(4, 40, (4, 12))
     shown = Shown(ids, torch.tensor([2, 5, 17, 30, 31]), torch.randn(4, regions, 10))
-    if hasattr(model, "word_logits"):
-        whole = model.word_logits
-        model.word_logits = lambda hidden: whole(hidden.flatten(0, 1)[shown.places])
+    if hasattr(model, "token_logits"):
+        whole = model.token_logits
+        model.token_logits = lambda hidden: whole(hidden.flatten(0, 1)[shown.positions])
     inputs = ids, torch.zeros_like(ids), shown.regions, torch.rand(4, regions, 5)
     assert training_flops(model, [shown, shown]) == pytest.approx(2 * 6 * counted(model, *inputs), rel=1e-12)
     formula = example.config.flops(12, 5 / 4, regions)

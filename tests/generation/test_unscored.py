@@ -78,7 +78,7 @@ def test_damaged_weights_are_told(example):
     with pytest.raises(InputError, match="not finite"):
         generate(model, PROMPTS, Greedy(scored=False), limits_of())
     model = example.loud_model().eval()
-    model.table[3, 3] = math.inf  # the table itself: there is no screen of it
+    model.output_embeddings[3, 3] = math.inf  # the table itself: there is no screen of it
     with pytest.raises(InputError, match="not finite"):
         generate(model, PROMPTS, Greedy(scored=False), limits_of())
 
@@ -87,7 +87,7 @@ def test_damaged_weights_are_told(example):
 def test_weights_that_changed_since_are_seen():
     model = CAUSAL_LM[0].loud_model().eval()
     before = generate(model, PROMPTS, Greedy(scored=False), limits_of())
-    model.table.copy_(model.table.flip(0))
+    model.output_embeddings.copy_(model.output_embeddings.flip(0))
     wanted = generate(model, PROMPTS, Greedy(), limits_of())
     found = generate(model, PROMPTS, Greedy(scored=False), limits_of())
     assert [one[0].tokens for one in found] == [one[0].tokens for one in wanted]

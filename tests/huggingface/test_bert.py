@@ -113,7 +113,7 @@ def outputs_of_theirs(model, ids, segment_ids):
 def outputs_of_ours(model, ids, segment_ids):
     found = model(ids, segment_ids)
     heads = [found] if torch.is_tensor(found) else [one for one in found if one is not None]
-    return model.read(ids, segment_ids).hidden, heads
+    return model.encode(ids, segment_ids).hidden, heads
 
 
 def real(tensor, ids):
@@ -275,7 +275,7 @@ def test_an_encoder_without_pooler(folders, copy, edit, rows):
     edit(folder, lambda tensors: [tensors.pop(f"pooler.dense.{part}") for part in ("weight", "bias")])
     found = huggingface.load(folder).model
     assert not found.config.pooler
-    assert found(*rows).whole is None
+    assert found(*rows).pooled is None
     assert torch.equal(found(*rows).hidden, huggingface.load(folders("bert")).model(*rows).hidden)
     write_folder(folder.parent / "out", huggingface.files("bert", found, huggingface.load(folder).tokenizer))
     assert not huggingface.load(folder.parent / "out").model.config.pooler

@@ -153,7 +153,7 @@ def test_a_llama_gives_the_logits_of_its_dequantized_weights(bpe, ids, tmp_path,
     assert torch.equal(before, wanted) == (kind == "F32")
     assert {weight.dtype for weight in found.model.parameters()} == {torch.float32}
     assert (found.kind, found.task, found.notes) == ("llama", "language-modeling", [])
-    assert found.model.config.epsilon == 1e-6
+    assert found.model.config.norm_epsilon == 1e-6
 
 
 @torch.no_grad()
@@ -163,7 +163,7 @@ def test_each_architecture_gives_the_logits_of_transformers(bpe, ids, tmp_path, 
     model = small(family, tie_word_embeddings=tied)
     found = huggingface.load(write(tmp_path / "m.gguf", model, bpe))
     assert (found.model(ids) - model(ids).logits).abs().max() <= 1e-4
-    assert found.model.config.tied == tied
+    assert found.model.config.tie_embeddings == tied
     assert found.kind == ("gpt" if family == "GPT2" else "llama")
 
 
@@ -179,7 +179,7 @@ def test_the_stretch_of_llama_3(bpe, ids, tmp_path):
     rope = {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
     rope |= {"original_max_position_embeddings": 8192, "rope_theta": 500_000.0}
     model = small("Llama", rope_parameters=rope, max_position_embeddings=131_072)
-    divisors = Rotary(16, 500_000.0).rates / Rotary(16, 500_000.0, RopeScaling(32.0, 1.0, 4.0, 8192)).rates
+    divisors = Rotary(16, 500_000.0).frequencies / Rotary(16, 500_000.0, RopeScaling(32.0, 1.0, 4.0, 8192)).frequencies
     table = [("rope_freqs.weight", divisors.numpy(), Type.F32)]
     found = huggingface.load(write(tmp_path / "m.gguf", model, bpe, tensors=table))
     assert found.model.config.rope_scaling.factor == 32.0
@@ -395,7 +395,12 @@ def test_smollm2_knows_the_capital_of_france(smollm):
     assert smollm.tokenizer.decode(written(smollm.model, prompt, 2)) == " Paris."
     assert prompt == [504, 3575, 282, 4649, 314]  # these and " Paris." as transformers 5.22 has them
     config = smollm.model.config
-    assert (config.rope_theta, config.epsilon, config.tied, config.context) == (100_000.0, 1e-5, True, 8192)
+    assert (config.rope_theta, config.norm_epsilon, config.tie_embeddings, config.context) == (
+        100_000.0,
+        1e-5,
+        True,
+        8192,
+    )
     assert (smollm.tokenizer.bos_id, config.special_ids.bos_id, smollm.tokenizer.eos_ids) == (1, None, (2,))
     assert smollm.tokenizer.chat_template.startswith("{% for message in messages %}")
 

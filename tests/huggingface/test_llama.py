@@ -108,7 +108,7 @@ def test_reading_and_writing_gives_the_same_bits_and_opens(folder, bpe, ids, tmp
 @pytest.mark.parametrize("bias", [False, True])
 def test_what_we_make_opens_in_transformers(bpe, ids, tmp_path, bias):
     config = LlamaConfig(
-        vocab_size=300, context=64, width=32, heads=4, num_kv_heads=2, layers=2, feed_forward=40, bias=bias
+        vocab_size=300, context=64, width=32, heads=4, num_kv_heads=2, layers=2, feed_forward=40, qkv_bias=bias
     )
     ours = Llama(config).eval()
     write_folder(tmp_path / "out", huggingface.files("llama", ours, TextTokenizer.load(bpe.to_str().encode())))
@@ -137,9 +137,9 @@ def test_the_older_spellings_of_the_angles(plain, copy, edit_json, ids):
 
 def test_old_files_hold_the_rates_of_turning(plain, copy, edit):
     folder, name = copy(plain), "model.layers.{}.self_attn.rotary_emb.inv_freq"
-    edit(folder, lambda tensors: tensors.update({name.format(n): Rotary(16).rates.clone() for n in range(2)}))
+    edit(folder, lambda tensors: tensors.update({name.format(n): Rotary(16).frequencies.clone() for n in range(2)}))
     huggingface.load(folder)
-    edit(folder, lambda tensors: tensors.update({name.format(1): Rotary(16, 500.0).rates.clone()}))
+    edit(folder, lambda tensors: tensors.update({name.format(1): Rotary(16, 500.0).frequencies.clone()}))
     with pytest.raises(FolderError, match="layers.1.self_attn.rotary_emb.inv_freq differs"):
         huggingface.load(folder)
 

@@ -340,7 +340,7 @@ def test_untied_tables_open_in_transformers(tmp_path):
         heads=2,
         layers=1,
         feed_forward=16,
-        tied=False,
+        tie_embeddings=False,
         positions="halves",
         special_ids={"pad_id": 299, "bos_id": 299, "eos_id": 0},
     )

@@ -90,7 +90,7 @@ def test_the_numbers_are_those_of_transformers(folder, blocks):
 def captioner_of(folder):
     vit, side, cell = read_sight(folder)
     sizes = {"vocab_size": 40, "width": 16, "heads": 2, "feed_forward": 16}
-    model = Captioner(CaptionerConfig(encoder="vit", vit=vit, side=side, cell=cell, **sizes)).eval()
+    model = Captioner(CaptionerConfig(encoder="vit", vit=vit, image_size=side, cell_size=cell, **sizes)).eval()
     found, _ = read_weights(folder, read_sight(folder))
     model.encoder.transformer.load_state_dict(found)
     return model
@@ -196,7 +196,7 @@ def test_a_captioner_learns_on_top_of_a_vit_and_gives_it_back(here, plain, tmp_p
     done = here("run", tmp_path / "run", photos / "scene-1.png", "-o", tmp_path / "look.html")
     assert done.returncode == 0, done.stderr
     config = load(tmp_path / "run").model.config
-    assert (config.encoder, config.side, config.cell, config.width) == ("vit", 32, 8, 16)
+    assert (config.encoder, config.image_size, config.cell_size, config.width) == ("vit", 32, 8, 16)
     done = here("export", tmp_path / "run", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "what writes the captions is left out" in caplog.text
@@ -213,15 +213,21 @@ def test_what_cannot_be_is_refused_in_a_line(here, plain, reader, tmp_path):
         (("run", plain, "picture.png"), "is a ViT, which sees and says nothing; to have it speak: regard train"),
         (("train", "captioner", "--from", reader, "-o", tmp_path / "a"), "wanted a Hugging Face folder of a ViT"),
         (("train", "captioner", "--from", tmp_path / "none", "-o", tmp_path / "a"), "has no config.json"),
-        (("train", "captioner", "model.encoder=vit", "-o", tmp_path / "a"), "a ViT comes from a folder"),
-        (("train", "captioner", "--from", plain, "model.encoder=cnn", "-o", tmp_path / "a"), "comes from a folder"),
-        (("train", "captioner", "--from", plain, "model.side=64", "-o", tmp_path / "a", *TINY), "leave model.*"),
+        (
+            ("train", "captioner", "model.encoder=vit", "-o", tmp_path / "a"),
+            "the config of a ViT comes with its folder",
+        ),
+        (("train", "captioner", "--from", plain, "model.encoder=cnn", "-o", tmp_path / "a"), "comes with its folder"),
+        (
+            ("train", "captioner", "--from", plain, "model.image_size=64", "-o", tmp_path / "a", *TINY),
+            "leave out model.*",
+        ),
     ]:
         done = here(*arguments)
         assert (done.returncode, pattern in done.stderr) == (2, True), done.stderr
 
 
 def test_a_captioner_that_sees_otherwise_has_no_counterpart(tmp_path):
-    sizes = {"vocab_size": 40, "width": 16, "heads": 2, "feed_forward": 16, "side": 32}
+    sizes = {"vocab_size": 40, "width": 16, "heads": 2, "feed_forward": 16, "image_size": 32}
     with pytest.raises(ConfigError, match="a captioner that sees by cnn has no counterpart"):
         huggingface.files("captioner", Captioner(CaptionerConfig(**sizes)), None)

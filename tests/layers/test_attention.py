@@ -324,13 +324,13 @@ def test_words_piece_by_piece_with_a_cache_are_the_words_at_once(num_kv_heads, p
     hidden = torch.randn(2, 7, 24)
     mask = torch.tensor([[False, False, True, True, True, True, True], [True] * 7])[:, None, None]  # row 0 has blanks
     rotary, cache = Rotary(4), KVCache(room=2)
-    whole = attention(hidden, mask, turn=rotary(torch.arange(7)).turn).detach()
+    whole = attention(hidden, mask, apply_rotary=rotary(torch.arange(7)).apply_rotary).detach()
     found, start = [], 0
     with torch.no_grad(), watch(attention, *["weights"] * watched):
         for piece in pieces:
             stop = start + piece
-            turn = rotary(torch.arange(start, stop)).turn
-            found.append(attention(hidden[:, start:stop], mask[..., :stop], turn=turn, cache=cache))
+            apply_rotary = rotary(torch.arange(start, stop)).apply_rotary
+            found.append(attention(hidden[:, start:stop], mask[..., :stop], apply_rotary=apply_rotary, cache=cache))
             start = stop
     assert_close(torch.cat(found, dim=1), whole)
     assert cache.seen.key.shape == (2, num_kv_heads, 7, 4)
@@ -340,7 +340,7 @@ def test_turned_self_attention_sees_how_far_apart_words_stand_and_not_where():
     attention = SelfAttention(16, 2)
     hidden, rotary = torch.randn(1, 6, 16), Rotary(8)
     here, moved, spread = (
-        attention(hidden, turn=rotary(position_ids).turn)
+        attention(hidden, apply_rotary=rotary(position_ids).apply_rotary)
         for position_ids in (torch.arange(6), torch.arange(6) + 100, torch.arange(6) * 3)
     )
     assert_close(moved, here, atol=1e-5, rtol=1e-4)

@@ -5,7 +5,7 @@ import torch
 
 from regard.errors import InputError
 from regard.layers.attention import KeysValues
-from regard.layers.decoding import PromptState, pad_left, positions_and_mask, prefill_inputs, prompt_segments
+from regard.layers.decoding import PromptState, pad_left, positions_and_mask, prefill_inputs, prompt_document_ids
 from regard.layers.kv_cache import KVCache
 
 CPU = torch.device("cpu")
@@ -21,7 +21,7 @@ def test_prompts_of_one_length_have_no_padding():
     ids, left_padding = pad_left([[5, 6], [7, 8]], CPU)
     assert ids.tolist() == [[5, 6], [7, 8]]
     assert left_padding is None
-    assert prompt_segments(None, 2) is None
+    assert prompt_document_ids(None, 2) is None
     assert positions_and_mask(None) == (None, None)
 
 
@@ -43,8 +43,8 @@ def test_an_empty_prompt_is_named(prompts, number):
 
 def test_segments_are_0_where_a_row_is_blank():
     left_padding = torch.tensor([0, 2, 3])
-    assert prompt_segments(left_padding, 3).tolist() == [[1, 1, 1], [0, 0, 1], [0, 0, 0]]
-    assert prompt_segments(left_padding, 2).tolist() == [[1, 1], [0, 0], [0, 0]]
+    assert prompt_document_ids(left_padding, 3).tolist() == [[1, 1, 1], [0, 0, 1], [0, 0, 0]]
+    assert prompt_document_ids(left_padding, 2).tolist() == [[1, 1], [0, 0], [0, 0]]
 
 
 def test_places_and_mask_of_segments():

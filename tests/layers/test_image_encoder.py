@@ -6,15 +6,22 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
-from regard.layers.image_encoder import Convolution, ConvolutionEncoder, PatchEncoder, ResidualBlock, halvings, patches
+from regard.layers.image_encoder import (
+    Convolution,
+    ConvolutionEncoder,
+    PatchEncoder,
+    ResidualBlock,
+    channels_of,
+    patches,
+)
 from regard.training.optimizer import make_optimizers
 
 
 def encoders() -> list[nn.Module]:
     torch.manual_seed(0)
     return [
-        ConvolutionEncoder(side=32, cell=8, width=16, blocks=2),
-        PatchEncoder(side=32, cell=8, width=16, heads=2, blocks=2, feed_forward=24, dropout=0.0),
+        ConvolutionEncoder(image_size=32, cell_size=8, width=16, blocks=2),
+        PatchEncoder(image_size=32, cell_size=8, width=16, heads=2, blocks=2, feed_forward=24, dropout=0.0),
     ]
 
 
@@ -33,15 +40,15 @@ def test_a_convolution_is_torchs_with_its_weight_as_a_matrix(kernel, stride):
     torchs = nn.Conv2d(5, 7, kernel, stride=stride, padding=(kernel - 1) // 2, bias=False)
     with torch.no_grad():
         torchs.weight.copy_(ours.weight.view_as(torchs.weight))
-    position_ids = torch.randn(2, 5, 8, 8)
-    assert_close(ours(position_ids), torchs(position_ids))
+    features = torch.randn(2, 5, 8, 8)
+    assert_close(ours(features), torchs(features))
 
 
 def test_a_convolution_is_the_product_of_a_window_and_the_matrix():
     convolution = Convolution(2, 3, 3)
-    position_ids = torch.randn(1, 2, 5, 5)
-    window = F.pad(position_ids, (1, 1, 1, 1))[0, :, 2:5, 1:4].flatten()  # around row 2, column 1
-    assert_close(convolution(position_ids)[0, :, 2, 1], convolution.weight @ window)
+    features = torch.randn(1, 2, 5, 5)
+    window = F.pad(features, (1, 1, 1, 1))[0, :, 2:5, 1:4].flatten()  # around row 2, column 1
+    assert_close(convolution(features)[0, :, 2, 1], convolution.weight @ window)
 
 
 def test_muon_takes_the_convolutions():
@@ -54,14 +61,14 @@ def test_muon_takes_the_convolutions():
 def test_a_block_that_adds_nothing_hands_its_places_on():
     block = ResidualBlock(8, 8)
     nn.init.zeros_(block.second.weight)
-    position_ids = torch.randn(2, 8, 4, 4)
-    assert torch.equal(block(position_ids), position_ids)
+    features = torch.randn(2, 8, 4, 4)
+    assert torch.equal(block(features), features)
 
 
 def test_halvings_double_the_channels():
-    assert halvings(8, 128) == [32, 64, 128]
-    assert halvings(2, 10) == [10]
-    assert halvings(16, 64) == [8, 16, 32, 64]
+    assert channels_of(8, 128) == [32, 64, 128]
+    assert channels_of(2, 10) == [10]
+    assert channels_of(16, 64) == [8, 16, 32, 64]
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -75,12 +82,12 @@ def test_a_grid_has_a_vector_a_cell_and_knows_its_place(which):
 
 def test_a_cell_stands_for_its_own_pixels():
     """What a cell depends on lies around the middle of the cell, not beside it."""
-    encoder = ConvolutionEncoder(side=128, cell=8, width=16, blocks=1)
+    encoder = ConvolutionEncoder(image_size=128, cell_size=8, width=16, blocks=1)
     for parameter in encoder.parameters():
         nn.init.constant_(parameter, 1.0)
     for module in encoder.modules():
         if isinstance(module, nn.GroupNorm):
-            module.forward = lambda position_ids: position_ids  # a norm sees all of the picture
+            module.forward = lambda features: features  # a norm sees all of the picture
     encoder.norm = nn.Identity()
     pixels = torch.ones(1, 3, 128, 128, requires_grad=True)
     encoder(pixels)[0, 8 * 16 + 8].sum().backward()  # row 8, column 8: its middle is (68, 68)

@@ -22,8 +22,8 @@ def test_padding_hides_the_symbol_from_every_query():
 
 
 def test_segments_make_blocks_and_padding_sees_and_shows_nothing():
-    segment_ids = torch.tensor([[1, 1, 2, 0]])
-    assert masks.same_segment(segment_ids, segment_ids)[0, 0].int().tolist() == [
+    document_ids = torch.tensor([[1, 1, 2, 0]])
+    assert masks.same_document(document_ids, document_ids)[0, 0].int().tolist() == [
         [1, 1, 0, 0],
         [1, 1, 0, 0],
         [0, 0, 1, 0],
@@ -41,13 +41,13 @@ def test_both_is_and_and_none_allows_everything():
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 3))
 def test_places_count_from_zero_in_every_sentence(lengths, padding):
-    segment_ids = [number for number, length in enumerate(lengths, 1) for _ in range(length)] + [0] * padding
+    document_ids = [number for number, length in enumerate(lengths, 1) for _ in range(length)] + [0] * padding
     wanted = [place for length in lengths for place in range(length)]
-    assert masks.position_ids(torch.tensor([segment_ids]))[0, : len(wanted)].tolist() == wanted
+    assert masks.position_ids(torch.tensor([document_ids]))[0, : len(wanted)].tolist() == wanted
 
 
 def test_texts_behind_each_other_see_themselves_alone():
     texts = masks.Varlen([2, 1])
     assert texts.cu_seqlens.tolist() == [0, 2, 3]
-    assert texts.segment_ids.tolist() == [[1, 1, 2]]
+    assert texts.document_ids.tolist() == [[1, 1, 2]]
     assert texts.mask[0, 0].int().tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]

@@ -19,9 +19,9 @@ from regard.layers.positions import (
     RopeScaling,
     Rotary,
     SinusoidalPositions,
+    scale_frequencies,
     sinusoidal,
     sinusoidal_halves,
-    stretched,
 )
 
 
@@ -80,14 +80,14 @@ def test_adding_is_concatenating_with_two_identities():
 
 def test_learned_positions_of_places_are_the_rows_of_the_table():
     positions = LearnedPositions(4, 8)
-    torch.nn.init.normal_(positions.table)
+    torch.nn.init.normal_(positions.weight)
     position_ids = torch.tensor([[0, 1, 2], [3, 0, 1]])
-    assert torch.equal(positions(0, 4, position_ids), positions.table[position_ids])
+    assert torch.equal(positions(0, 4, position_ids), positions.weight[position_ids])
     assert torch.equal(positions(0, 3, position_ids)[0], positions(0, 3))
 
 
 def turned(heads, position_ids, **settings):
-    return Rotary(heads.shape[-1], **settings)(position_ids).turn(heads)
+    return Rotary(heads.shape[-1], **settings)(position_ids).apply_rotary(heads)
 
 
 @pytest.mark.parametrize(("width", "base"), [(2, 10_000.0), (6, 100.0), (64, 500_000.0)])
@@ -100,7 +100,7 @@ def test_turning_is_multiplying_complex_numbers(width, base):
         for k in range(half):
             numbers[:, :, place, k] *= cmath.exp(1j * place * base ** (-2 * k / width))
     wanted = torch.cat([numbers.real, numbers.imag], dim=-1)
-    assert_close(turned(heads, torch.arange(9), base=base), wanted, atol=2e-6, rtol=1e-5)
+    assert_close(turned(heads, torch.arange(9), theta=base), wanted, atol=2e-6, rtol=1e-5)
 
 
 @settings(max_examples=50, deadline=None)
@@ -117,7 +117,11 @@ def test_a_score_depends_on_the_distance_alone(seed, one, other, move, half):
     rotary = Rotary(2 * half).double()
 
     def score(query_at, key_at):
-        return (rotary(torch.tensor([query_at])).turn(query) * rotary(torch.tensor([key_at])).turn(key)).sum().item()
+        return (
+            (rotary(torch.tensor([query_at])).apply_rotary(query) * rotary(torch.tensor([key_at])).apply_rotary(key))
+            .sum()
+            .item()
+        )
 
     assert score(one, other) == pytest.approx(score(one + move, other + move), abs=1e-9)
 
@@ -147,22 +151,22 @@ def test_each_row_may_have_places_of_its_own():
 def test_rates_are_a_formula_and_are_not_saved():
     with torch.device("meta"):
         rotary = Rotary(8)
-    assert rotary.rates.tolist() == pytest.approx([1.0, 0.1, 0.01, 0.001])
+    assert rotary.frequencies.tolist() == pytest.approx([1.0, 0.1, 0.01, 0.001])
     assert not rotary.state_dict()
 
 
-LLAMA_3 = RopeScaling(factor=32.0, low=1.0, high=4.0, original_context=8192)
+LLAMA_3 = RopeScaling(factor=32.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192)
 
 
 def test_stretching_slows_the_slow_waves_and_leaves_the_fast_ones():
     lengths = torch.tensor([10.0, 2047.0, 8193.0, 1e6])  # shorter than 8192 / 4 twice, longer than 8192 / 1 twice
     rates = 2 * math.pi / lengths
-    assert_close(stretched(rates, LLAMA_3), rates / torch.tensor([1.0, 1.0, 32.0, 32.0]))
+    assert_close(scale_frequencies(rates, LLAMA_3), rates / torch.tensor([1.0, 1.0, 32.0, 32.0]))
 
 
 def test_between_the_bounds_stretching_mixes():
     rates = 2 * math.pi / torch.tensor([8192 / 2.5])  # 2.5 turns: half way from 1 to 4
-    assert_close(stretched(rates, LLAMA_3), rates * (0.5 + 0.5 / 32))
+    assert_close(scale_frequencies(rates, LLAMA_3), rates * (0.5 + 0.5 / 32))
 
 
 @pytest.mark.parametrize("rope_scaling", [LLAMA_3, RopeScaling(8.0, 1.0, 4.0, 8192), RopeScaling(4.0, 0.5, 8.0, 64)])
@@ -175,9 +179,9 @@ def test_stretched_rates_are_those_of_transformers(rope_scaling):
         max_position_embeddings=131_072,
         rope_scaling={"rope_type": "llama3", **dict(zip(names, rope_scaling, strict=True))},
     )
-    ours = Rotary(64, 500_000.0, rope_scaling).rates
+    ours = Rotary(64, 500_000.0, rope_scaling).frequencies
     assert_close(ours, LlamaRotaryEmbedding(config).inv_freq, atol=0, rtol=2e-7)
-    assert not torch.equal(ours, Rotary(64, 500_000.0).rates)
+    assert not torch.equal(ours, Rotary(64, 500_000.0).frequencies)
 
 
 def test_pairs_are_those_of_transformers():

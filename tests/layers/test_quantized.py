@@ -153,13 +153,13 @@ def test_every_reader_says_nearly_the_same_in_int8(example):
 @torch.no_grad()
 def test_a_readers_words_are_compared_with_the_rounded_table():
     for example in ENCODERS:
-        if hasattr(model := example.loud_model(), "word_logits"):
+        if hasattr(model := example.loud_model(), "token_logits"):
             hidden = torch.randn(3, 24)
-            wanted = model.word_logits(hidden)
+            wanted = model.token_logits(hidden)
             embedding = model.encoder.embedding
             embedding.tokens = QuantizedEmbedding(embedding.tokens)
-            assert not torch.equal(model.word_logits(hidden), wanted)
-            assert apart(model.word_logits(hidden), wanted) < 0.03
+            assert not torch.equal(model.token_logits(hidden), wanted)
+            assert apart(model.token_logits(hidden), wanted) < 0.03
 
 
 def test_it_also_runs_where_gradients_are_on():

@@ -38,7 +38,7 @@ def test_a_cell_is_torchs_forward_and_backward(name, kind):
 @pytest.mark.parametrize("name", ["gru", "lstm"])
 def test_reading_both_ways_is_torchs_packed_bidirectional_layer(name):
     torch.manual_seed(1)
-    reader = Reader(name, 5, 8, both_ways=True)
+    reader = Reader(name, 5, 8, bidirectional=True)
     kind = nn.GRU if name == "gru" else nn.LSTM
     theirs = same_weights(reader.forwards, kind(5, 4, batch_first=True, bidirectional=True))
     with torch.no_grad():
@@ -58,7 +58,7 @@ def test_reading_both_ways_is_torchs_packed_bidirectional_layer(name):
 
 def test_padding_reaches_no_state():
     torch.manual_seed(2)
-    reader = Reader("gru", 5, 8, both_ways=True)
+    reader = Reader("gru", 5, 8, bidirectional=True)
     hidden, lengths = torch.randn(2, 6, 5, requires_grad=True), torch.tensor([3, 6])
     found, last = reader(hidden, lengths)
     (gradient,) = torch.autograd.grad(found[0, :3].sum() + last[0].sum(), hidden)

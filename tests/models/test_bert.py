@@ -109,7 +109,7 @@ def test_the_encoder_is_the_lectures_formulas(ids):
     ids[1, 4:] = 0
     segment_ids = torch.tensor([[0, 0, 0, 1, 1, 1]]).repeat(3, 1)
     table = model.embedding
-    hidden = table.tokens.weight[ids] + table.positions.table[:6] + table.sentences.weight[segment_ids]
+    hidden = table.tokens.weight[ids] + table.positions.weight[:6] + table.sentences.weight[segment_ids]
     hidden = layer_norm(hidden, table.norm, 1e-12)
     for block in model.blocks:
         expected = block_by_hand(block, hidden, ids != 0, heads=3)
@@ -117,7 +117,7 @@ def test_the_encoder_is_the_lectures_formulas(ids):
         hidden = expected
     found = model(ids, segment_ids)
     assert_close(found.hidden, hidden, atol=1e-5, rtol=1e-4)
-    assert_close(found.whole, torch.tanh(affine(hidden[:, 0], model.pooler)), atol=1e-5, rtol=1e-4)
+    assert_close(found.pooled, torch.tanh(affine(hidden[:, 0], model.pooler)), atol=1e-5, rtol=1e-4)
 
 
 @torch.no_grad()
@@ -128,13 +128,13 @@ def test_the_word_head_is_one_more_layer_and_the_table_again(ids):
     ):
         model = loud(config)
         assert type(model) is kind
-        hidden = model.read(ids).hidden
+        hidden = model.encode(ids).hidden
         projected = layer_norm(gelu(affine(hidden, model.head.project)), model.head.norm, 1e-12)
         wanted = projected @ model.encoder.embedding.tokens.weight.T + model.head.bias
         found = model(ids)
         assert_close(found if kind is BertForMaskedLM else found.tokens, wanted, atol=1e-5, rtol=1e-4)
         some = torch.tensor([[True, False, False, True, False, True]]).expand(3, -1)
-        assert_close(model.word_logits(hidden[some]), wanted[some], atol=1e-5, rtol=1e-4)
+        assert_close(model.token_logits(hidden[some]), wanted[some], atol=1e-5, rtol=1e-4)
 
 
 def test_texts_behind_each_other_are_read_as_alone():
@@ -153,7 +153,7 @@ def test_pretraining_gives_words_and_next_by_name(ids):
     found = model(ids)
     assert found._fields == ("tokens", "next")
     assert (found.tokens.shape, found.next.shape) == ((3, 6, 40), (3, 2))
-    assert_close(found.next, affine(model.read(ids).whole, model.next))
+    assert_close(found.next, affine(model.encode(ids).pooled, model.next))
 
 
 @torch.no_grad()
@@ -163,9 +163,9 @@ def test_a_class_is_told_from_the_whole_row_and_tags_from_each_word(ids):
         loud(BertForTokenClassificationConfig(**FACTS)),
     )
     assert isinstance(classifier, BertForSequenceClassification)
-    assert_close(classifier(ids), affine(classifier.read(ids).whole, classifier.head))
-    assert_close(tagger(ids), affine(tagger.read(ids).hidden, tagger.head))
-    assert tagger.read(ids).whole is None
+    assert_close(classifier(ids), affine(classifier.encode(ids).pooled, classifier.head))
+    assert_close(tagger(ids), affine(tagger.encode(ids).hidden, tagger.head))
+    assert tagger.encode(ids).pooled is None
 
 
 def test_a_fresh_model_finds_all_words_about_as_likely():

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from regard.errors import ConfigError
 from regard.models.captioner import Captioner, CaptionerConfig
 
-TINY = {"vocab_size": 30, "side": 32, "width": 16, "heads": 2, "feed_forward": 24}
+TINY = {"vocab_size": 30, "image_size": 32, "width": 16, "heads": 2, "feed_forward": 24}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def written_out(model, pixels, target):
 def test_the_lstm_decoder_is_the_papers(pixels):
     model = Captioner(CaptionerConfig(**TINY)).eval()
     target = torch.tensor([[1, 7, 7, 12, 29], [1, 3, 9, 0, 0]])
-    logits, weights = model.look(pixels, target)
+    logits, weights = model.forward_with_attention(pixels, target)
     assert weights.shape == (2, 1, 5, 16)
     for row in range(2):
         wanted, looked = written_out(model, pixels[row], target[row])
@@ -71,7 +71,7 @@ def test_the_layers_above_the_one_that_looks_are_ordinary_ones(pixels):
 
 def test_heads_of_all_layers_are_shown_side_by_side(pixels):
     model = Captioner(CaptionerConfig(**TINY, decoder="transformer", layers=3)).eval()
-    _, weights = model.look(pixels, torch.tensor([[1, 4, 5], [1, 6, 7]]))
+    _, weights = model.forward_with_attention(pixels, torch.tensor([[1, 4, 5], [1, 6, 7]]))
     assert weights.shape == (2, 6, 3, 16)
     assert_close(weights.sum(-1), torch.ones(2, 6, 3))
 
@@ -79,8 +79,14 @@ def test_heads_of_all_layers_are_shown_side_by_side(pixels):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"side": 60}, "model.side=60 does not divide into cells of model.cell=8 pixels; try model.side=56"),
-        ({"side": 30, "cell": 6}, "model.cell=6: convolutions halve a picture; wanted 2, 4, 8, 16 or so"),
+        (
+            {"image_size": 60},
+            "model.image_size=60 does not divide into cells of model.cell_size=8 pixels; try model.image_size=56",
+        ),
+        (
+            {"image_size": 30, "cell_size": 6},
+            "model.cell_size=6: convolutions halve an image; wanted 2, 4, 8, 16 or so",
+        ),
         ({"width": 18}, "model.width=18 is no multiple of 4"),
         ({"heads": 3}, "model.width=16 does not divide into model.heads=3; try model.width=15"),
         ({"vocab_size": 4, "special_ids": {"eos_id": 4}}, "there are only 4 ids"),
@@ -92,7 +98,7 @@ def test_settings_that_cannot_be_say_what_to_do(changes, says):
 
 
 def test_patches_may_have_cells_of_any_size():
-    assert CaptionerConfig(**TINY | {"side": 30, "cell": 6, "width": 18}, encoder="patches").cells == 25
+    assert CaptionerConfig(**TINY | {"image_size": 30, "cell_size": 6, "width": 18}, encoder="patches").num_cells == 25
 
 
 def test_a_picture_of_another_size_is_a_mistake_of_the_programmer():

@@ -34,12 +34,12 @@ def test_the_count_by_hand():
     norm = 2 * width
     tables = (vocab_size + context) * width
     assert count(SIZES["gpt2"]) == tables + 12 * (attention + feed_forward + 2 * norm) + norm
-    untied = SIZES["gpt2"].model_copy(update={"tied": False})
+    untied = SIZES["gpt2"].model_copy(update={"tie_embeddings": False})
     assert count(untied) == count(SIZES["gpt2"]) + vocab_size * width
 
 
 def test_matrices_start_small_and_what_a_block_adds_smaller_the_more_blocks_there_are():
-    model = GPT(GPTConfig(vocab_size=500, context=100, width=64, heads=4, layers=8, tied=False))
+    model = GPT(GPTConfig(vocab_size=500, context=100, width=64, heads=4, layers=8, tie_embeddings=False))
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             assert not parameter.any(), name
@@ -62,7 +62,7 @@ def test_a_block_is_the_papers_wiring():
     """The norm before each sublayer, its output added, and one more norm at the end."""
     model = GPT(TINY).eval()
     ids = torch.randint(40, (2, 5))
-    hidden = model.embedding.weight[ids] + model.positions.table[:5]
+    hidden = model.embedding.weight[ids] + model.positions.weight[:5]
     for block in model.blocks:
         hidden = hidden + block.attention(block.norm_attention(hidden))
         hidden = hidden + block.feed_forward(block.norm_feed_forward(hidden))

@@ -32,16 +32,23 @@ def test_the_count_by_hand():
     assert (
         count(SIZES["smollm2-135m"]) == vocab_size * width + 30 * (attention + 3 * width * hidden + 2 * width) + width
     )
-    biased = SIZES["smollm2-135m"].model_copy(update={"bias": True})
+    biased = SIZES["smollm2-135m"].model_copy(update={"qkv_bias": True})
     assert count(biased) == count(SIZES["smollm2-135m"]) + 30 * (width + 2 * width // 3)
-    untied = SIZES["smollm2-135m"].model_copy(update={"tied": False})
+    untied = SIZES["smollm2-135m"].model_copy(update={"tie_embeddings": False})
     assert count(untied) == count(SIZES["smollm2-135m"]) + vocab_size * width
 
 
 def test_matrices_start_small_and_what_a_block_adds_smaller_the_more_blocks_there_are():
     model = Llama(
         LlamaConfig(
-            vocab_size=500, width=64, heads=4, num_kv_heads=2, layers=8, feed_forward=128, bias=True, tied=False
+            vocab_size=500,
+            width=64,
+            heads=4,
+            num_kv_heads=2,
+            layers=8,
+            feed_forward=128,
+            qkv_bias=True,
+            tie_embeddings=False,
         )
     )
     for name, parameter in model.named_parameters():
@@ -65,16 +72,16 @@ def test_a_fresh_model_finds_all_words_about_as_likely():
 def test_a_block_is_norm_first_and_positions_only_turn():
     model = Llama(TINY)
     ids = torch.randint(40, (2, 5))
-    turn = model.positions(torch.arange(5)).turn
+    apply_rotary = model.positions(torch.arange(5)).apply_rotary
     hidden = model.embedding.weight[ids]
     for block in model.blocks:
-        hidden = hidden + block.attention(block.norm_attention(hidden), turn=turn)
+        hidden = hidden + block.attention(block.norm_attention(hidden), apply_rotary=apply_rotary)
         hidden = hidden + block.feed_forward(block.norm_feed_forward(hidden))
     assert_close(model(ids), model.norm(hidden) @ model.embedding.weight.T)
 
 
 def test_a_norm_divides_by_the_root_of_the_mean_square():
-    norm = Llama(TINY.model_copy(update={"epsilon": 0.1})).blocks[0].norm_attention
+    norm = Llama(TINY.model_copy(update={"norm_epsilon": 0.1})).blocks[0].norm_attention
     hidden = torch.randn(3, 24)
     assert_close(norm(hidden), hidden / (hidden.square().mean(-1, keepdim=True) + 0.1).sqrt())
 
@@ -96,10 +103,10 @@ def test_a_stretch_reaches_the_angles():
     stretched = TINY.model_copy(
         update={"rope_scaling": LlamaConfig(rope_scaling={"original_context": 16}).rope_scaling}
     )
-    rates, slowed = Llama(TINY).positions.rates, Llama(stretched).positions.rates
+    rates, slowed = Llama(TINY).positions.frequencies, Llama(stretched).positions.frequencies
     assert_close(slowed[1], rates[1] / 32)
     assert_close(
-        Llama(SIZES["llama-3.2-1b"].model_copy(update={"layers": 1, "vocab_size": 4})).positions.rates[-1],
+        Llama(SIZES["llama-3.2-1b"].model_copy(update={"layers": 1, "vocab_size": 4})).positions.frequencies[-1],
         torch.tensor(500_000 ** (-62 / 64) / 32),
     )
 
@@ -115,14 +122,17 @@ def test_heads_that_do_not_share_evenly_are_refused():
 
 
 def test_heads_of_an_odd_width_are_refused():
-    message = r"^model.width=18 / model.heads=6 is odd; rotary positions turn pairs of numbers$"
+    message = r"^model.width=18 / model.heads=6 is odd; rotary embeddings rotate pairs of numbers$"
     with pytest.raises(ConfigError, match=message):
         LlamaConfig(vocab_size=40, width=18, heads=6, num_kv_heads=2)
 
 
 def test_a_stretch_whose_bounds_cross_is_refused():
-    with pytest.raises(ConfigError, match=r"^model.stretch.high=1.0 is not above model.stretch.low=1.0$"):
-        LlamaConfig(rope_scaling={"low": 1.0, "high": 1.0})
+    with pytest.raises(
+        ConfigError,
+        match=r"^model.rope_scaling.high_freq_factor=1.0 is not above model.rope_scaling.low_freq_factor=1.0$",
+    ):
+        LlamaConfig(rope_scaling={"low_freq_factor": 1.0, "high_freq_factor": 1.0})
 
 
 @pytest.mark.parametrize("name", ["bos_id", "eos_id"])

@@ -19,7 +19,7 @@ def build(bridge, **facts):
 
 
 def test_the_first_state_of_the_decoder_is_the_last_of_the_encoder():
-    model = build("last_state", both_ways=False)
+    model = build("last_state", bidirectional=False)
     with watch(model, "encoder.0.hidden") as seen:
         state = model.start(SOURCE)
     hidden = seen["encoder.0.hidden"][0]
@@ -28,7 +28,7 @@ def test_the_first_state_of_the_decoder_is_the_last_of_the_encoder():
 
 
 def test_a_fixed_context_is_the_last_state_at_every_step():
-    model = build("fixed_context", both_ways=False)
+    model = build("fixed_context", bidirectional=False)
     with watch(model, "encoder.0.hidden") as seen:
         state = model.start(SOURCE)
     last = torch.stack([seen["encoder.0.hidden"][0][0, 3], seen["encoder.0.hidden"][0][1, 4]])
@@ -94,4 +94,4 @@ def test_each_similarity_scores_as_it_says(similarity):
 def test_an_odd_width_has_no_halves():
     with pytest.raises(ConfigError, match="no half"):
         RNNConfig(width=7)
-    RNNConfig(width=7, both_ways=False)
+    RNNConfig(width=7, bidirectional=False)

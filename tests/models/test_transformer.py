@@ -45,7 +45,7 @@ def read(model, source, mask):
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_a_source_is_encoded_without_padding_as_with_it(norm, positions, monkeypatch):
     config = TransformerConfig(
-        vocab_size=50, width=64, heads=4, layers=2, feed_forward=96, longest=32, norm=norm, positions=positions
+        vocab_size=50, width=64, heads=4, layers=2, feed_forward=96, max_positions=32, norm=norm, positions=positions
     )
     model = Transformer(config).eval()
     source = torch.randint(4, 50, (9, 30), generator=torch.Generator().manual_seed(1))
@@ -95,7 +95,7 @@ def test_memory_is_projected_once_a_sentence():
     model = Transformer(TINY).eval()
     calls = []
     for block in model.decoder.blocks:
-        block.memory_attention.key.register_forward_hook(lambda *_: calls.append(1))
+        block.cross_attention.key.register_forward_hook(lambda *_: calls.append(1))
     state = model.start(torch.tensor([[5, 6, 2]]))
     for _ in range(4):
         _, state = model.step(torch.tensor([5]), state)
@@ -114,7 +114,7 @@ def test_an_unknown_fact_is_refused():
 
 def test_sinusoidal_positions_have_no_longest_and_learned_ones_do():
     long = torch.full((1, 50), 5)
-    short = TINY.model_copy(update={"longest": 8})
+    short = TINY.model_copy(update={"max_positions": 8})
     assert Transformer(short).eval()(long, long).shape == (1, 50, 40)
     learned = short.model_copy(update={"positions": "learned"})
     with pytest.raises(InputError, match="50 tokens"):

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from regard.errors import ConfigError
 from regard.inspection.capture import watch
 from regard.models import model_class
-from regard.models.vilbert import TINY, SeeingConfig, StreamConfig, ViLBERTConfig
+from regard.models.vilbert import TINY, StreamConfig, ViLBERTConfig, VisionConfig
 from tests.contracts.examples import EXAMPLES, Example, named
 
 VILBERT = [example for example in EXAMPLES if example.kind.startswith("vilbert")]
@@ -68,24 +68,24 @@ def test_the_streams_are_wired_as_in_the_paper(inputs):
     assert_close(found.hidden, hidden, atol=2e-5, rtol=1e-4)
     assert_close(found.regions, seen, atol=2e-5, rtol=1e-4)
     assert_close(found.text, torch.tanh(model.text(hidden[:, 0])), atol=2e-5, rtol=1e-4)
-    assert_close(found.picture, torch.tanh(model.picture(seen[:, 0])), atol=2e-5, rtol=1e-4)
+    assert_close(found.image, torch.tanh(model.image(seen[:, 0])), atol=2e-5, rtol=1e-4)
 
 
 def test_a_pair_is_judged_by_the_product_of_its_sides(inputs):
     for kind in ("vilbert-pretraining", "vilbert-retrieval"):
         model = made(kind)
-        found = model.read(*inputs)
-        wanted = (found.text * found.picture) @ model.fits.weight[0] + model.fits.bias
+        found = model.encode(*inputs)
+        wanted = (found.text * found.image) @ model.matching.weight[0] + model.matching.bias
         said = model(*inputs)
-        assert_close(said.fits if kind == "vilbert-pretraining" else said, wanted)
+        assert_close(said.matching if kind == "vilbert-pretraining" else said, wanted)
 
 
 def test_a_region_is_judged_as_the_whole_picture_is(inputs):
     model = made("vilbert-grounding")
-    found, logits = model.read(*inputs), model(*inputs)
-    assert_close(logits[:, 0], model.fits(found.text * found.picture)[:, 0])  # region 0 is the whole picture
-    third = torch.tanh(model.encoder.picture(found.regions[:, 3]))
-    assert_close(logits[:, 3], model.fits(found.text * third)[:, 0])
+    found, logits = model.encode(*inputs), model(*inputs)
+    assert_close(logits[:, 0], model.matching(found.text * found.image)[:, 0])  # region 0 is the whole picture
+    third = torch.tanh(model.encoder.image(found.regions[:, 3]))
+    assert_close(logits[:, 3], model.matching(found.text * third)[:, 0])
 
 
 def test_hidden_words_are_compared_with_the_table_they_came_from(inputs):
@@ -126,9 +126,9 @@ def test_what_a_word_looks_at_decides_what_it_hears(inputs):
 def test_the_defaults_are_the_papers():
     config = ViLBERTConfig()
     assert (config.text.width, config.text.heads, config.text.layers + config.co_attention_layers) == (768, 12, 12)
-    assert (config.regions.width, config.regions.heads, config.seeing.numbers) == (1024, 8, 2048)
+    assert (config.regions.width, config.regions.heads, config.vision.feature_size) == (1024, 8, 2048)
     assert StreamConfig(width=8, heads=2).inner == 32
-    assert SeeingConfig(patch=8).numbers == 192
+    assert VisionConfig(patch_size=8).feature_size == 192
 
 
 KINDS = ["vilbert", *(f"vilbert-{head}" for head in ("pretraining", "question-answering", "grounding", "retrieval"))]
@@ -141,13 +141,13 @@ def test_each_head_has_its_outputs(example, inputs):
         "vilbert": {
             "hidden": (rows, length, config.text.width),
             "regions": (rows, regions, config.regions.width),
-            "text": (rows, config.joint),
-            "picture": (rows, config.joint),
+            "text": (rows, config.joint_width),
+            "image": (rows, config.joint_width),
         },
         "vilbert-pretraining": {
             "tokens": (rows, length, config.vocab_size),
-            "regions": (rows, regions, config.seeing.classes or config.seeing.numbers),
-            "fits": (rows,),
+            "regions": (rows, regions, config.vision.classes or config.vision.feature_size),
+            "matching": (rows,),
         },
         "vilbert-question-answering": (rows, len(getattr(config, "labels", ()))),
         "vilbert-grounding": (rows, regions),
@@ -176,7 +176,7 @@ def test_values_that_do_not_fit_together_are_one_line(kind):
     config = model_class(kind).config_class
     with pytest.raises(ConfigError, match=r"width=24 does not divide into heads=5; try width=20"):
         config(**TINY | {"text": {"width": 24, "heads": 5}})
-    with pytest.raises(ConfigError, match=r"features=10 and model.seeing.patch=4: give one of them"):
-        config(**TINY | {"seeing": {"features": 10, "patch": 4}})
+    with pytest.raises(ConfigError, match=r"features=10 and model.vision.patch_size=4: give one of them"):
+        config(**TINY | {"vision": {"features": 10, "patch_size": 4}})
     with pytest.raises(ConfigError, match=r"model.special_ids.mask_id=40, but there are only 40 ids"):
         config(**TINY | {"special_ids": {"pad_id": 0, "bos_id": 1, "eos_id": 2, "mask_id": 40}})

@@ -27,9 +27,9 @@ STREAM = ["width=16", "heads=2", "layers=0", "feed_forward=16"]
 TINY = [
     *(f"model.{stream}.{fact}" for stream in ("text", "regions") for fact in STREAM),
     "model.co_attention_layers=1",
-    "model.joint=16",
-    "model.seeing.patch=4",
-    "model.seeing.inner=16",
+    "model.joint_width=16",
+    "model.vision.patch_size=4",
+    "model.vision.inner=16",
 ]
 SHORT = [
     "training.steps=3",
@@ -76,9 +76,9 @@ def prepared(recipe: Recipe, inputs: TrainingInputs, settings: list[str], folder
 def test_what_was_trained_ranks_pictures_and_texts(pretrained):
     matcher = regard.load(pretrained)
     assert type(matcher) is ImageTextMatcher
-    assert matcher.model.config.seeing.classes == len(KINDS) == 8 * 8 * 2 * 3
+    assert matcher.model.config.vision.classes == len(KINDS) == 8 * 8 * 2 * 3
     scenes = scenes_of("validation", 5)
-    pictures = [scene_regions(scene, matcher.model.config.seeing) for scene in scenes]
+    pictures = [scene_regions(scene, matcher.model.config.vision) for scene in scenes]
     texts = [spoken(caption(scene)) for scene in scenes]
     scores = matcher.scores(texts, pictures)
     for number, text in enumerate(texts):
@@ -97,7 +97,7 @@ def test_a_picture_is_a_file_its_bytes_its_pixels_or_its_regions(pretrained, tmp
     Image.fromarray(scene.pixels()).save(tmp_path / "scene.png")
     boxes = [thing.box for thing in scene.things]
     ways = [tmp_path / "scene.png", str(tmp_path / "scene.png"), (tmp_path / "scene.png").read_bytes(), scene.pixels()]
-    wanted = matcher.regions_of(scene_regions(scene, matcher.model.config.seeing))
+    wanted = matcher.regions_of(scene_regions(scene, matcher.model.config.vision))
     for way in ways:
         found = matcher.regions_of(way, boxes)
         assert np.array_equal(found.features, wanted.features)
@@ -113,7 +113,7 @@ def test_what_cannot_be_seen_is_one_line(pretrained):
             matcher.regions_of(pixels, [(0, 0, 2, 2), box])
     with pytest.raises(InputError, match=r"^the image is float64 \(3, 3\), wanted uint8"):
         matcher.regions_of(np.zeros((3, 3)), [(0, 0, 1, 1)])
-    other = scene_regions(scenes_of("validation", 1)[0], matcher.model.config.seeing)
+    other = scene_regions(scenes_of("validation", 1)[0], matcher.model.config.vision)
     with pytest.raises(InputError, match=r"^the regions are \(\d, 47\), wanted \(R, 48\)"):
         matcher.regions_of(other._replace(features=other.features[:, :47]))
     with pytest.raises(InputError, match=r"^the boxes are "):
@@ -173,10 +173,10 @@ def test_for_every_near_miss_there_is_a_true_text_of_its_form(tmp_path):
 
 
 def test_cells_need_no_boxes(tmp_path):
-    notes = trained("vilbert", TrainingInputs(), [*TINY, *SHORT, "model.seeing.cells=3"], tmp_path)
+    notes = trained("vilbert", TrainingInputs(), [*TINY, *SHORT, "model.vision.grid=3"], tmp_path)
     assert notes
     matcher = regard.load(tmp_path)
-    assert matcher.model.config.seeing.classes == 0  # a hidden cell is guessed by its pixels
+    assert matcher.model.config.vision.classes == 0  # a hidden cell is guessed by its pixels
     assert len(matcher.regions_of(np.zeros((20, 30, 3), np.uint8)).features) == 10
     with pytest.raises(InputError, match="takes 3 × 3 cells of an image; leave the boxes out"):
         matcher.regions_of(np.zeros((20, 30, 3), np.uint8), [(0, 0, 1, 1)])
@@ -246,7 +246,7 @@ def test_retrieval_is_learned_with_pretraining_and_without(pretrained, tmp_path)
         settings = SHORT if start else TINY + SHORT
         notes = trained("retrieval", TrainingInputs(pretrained=start), settings, tmp_path / name)
         assert notes[0] == "captions of 30 scenes, 6 held out"
-        assert notes[1].endswith("new: fits.weight, fits.bias" if start else "a ViLBERT pretrained on images")
+        assert notes[1].endswith("new: matching.weight, matching.bias" if start else "a ViLBERT pretrained on images")
         assert regard.load(tmp_path / name).kind == "vilbert-retrieval"
     found = evaluate_folders([tmp_path / "with", tmp_path / "without"], [], [None], limit=5)
     one = [score_retrieval(regard.load(tmp_path / name), 5)["text_to_image_r@1"] for name in ("with", "without")]
@@ -255,8 +255,8 @@ def test_retrieval_is_learned_with_pretraining_and_without(pretrained, tmp_path)
 
 
 def test_what_cannot_be_begun_is_one_line(pretrained, tmp_path):
-    settings = [*TINY, *SHORT, "model.seeing.patch=none", "model.seeing.features=7"]
-    with pytest.raises(ConfigError, match=r"model.seeing.features=7: scenes are seen as pixels"):
+    settings = [*TINY, *SHORT, "model.vision.patch_size=none", "model.vision.features=7"]
+    with pytest.raises(ConfigError, match=r"model.vision.features=7: scenes are seen as pixels"):
         trained("vilbert", TrainingInputs(), settings, tmp_path / "run2")
 
 
@@ -279,7 +279,7 @@ def photos(tmp_path) -> list[Path]:
 
 
 def test_pictures_with_captions_are_seen_as_cells(photos, tmp_path):
-    settings = [*TINY, *SHORT[:5], "model.seeing.cells=2", "data.validation=4"]
+    settings = [*TINY, *SHORT[:5], "model.vision.grid=2", "data.validation=4"]
     notes = trained("vilbert", TrainingInputs(photos), settings, tmp_path / "run")
     assert "pictures to train on" in notes[0]
     matcher = regard.load(tmp_path / "run")
@@ -303,7 +303,7 @@ def test_regions_of_a_file_are_seen_as_they_are(photos, tmp_path):
     settings = [*TINY[:-2], *SHORT[:5], "data.validation=4", f"data.regions={tmp_path / 'regions.npz'}"]
     trained("vilbert", TrainingInputs(photos), settings, tmp_path / "run")
     matcher = regard.load(tmp_path / "run")
-    assert (matcher.model.config.seeing.features, matcher.model.config.seeing.classes) == (
+    assert (matcher.model.config.vision.features, matcher.model.config.vision.classes) == (
         7,
         1 + facts["classes"].max(),
     )
@@ -342,7 +342,7 @@ def folder(tmp_path) -> Path:
 def test_questions_of_a_folder_are_learned(folder, tmp_path):
     settings = [
         *TINY,
-        "model.seeing.cells=2",
+        "model.vision.grid=2",
         "training.steps=80",
         "training.gradient_accumulation=1",
         "training.warmup=5",

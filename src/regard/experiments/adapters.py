@@ -13,9 +13,9 @@ from regard.layers.convolution import GatedConvolution
 from regard.layers.image_encoder import Convolution
 from regard.layers.positions import PositionEncoding
 from regard.layers.recurrent import Recurrence
+from regard.layers.regions import BOX_NUMBERS
 from regard.models.base import Interface, Model
 
-BOX_NUMBERS = 5  # left, top, right, bottom and area
 REGION_COUNTS = (4, 1, 3, 6, 2)  # of the images that the laws use; none equals the length of a text
 
 
@@ -190,8 +190,8 @@ class CaptionerAdapter(ModelAdapter):
             model,
             vocab_size=config.vocab_size,
             special_ids=config.special_ids,
-            image_size=config.side,
-            cell_size=config.cell,
+            image_size=config.image_size,
+            cell_size=config.cell_size,
         )
 
     def images(self, source: Tensor) -> Tensor:
@@ -240,7 +240,7 @@ class VisionLanguageAdapter(EncoderAdapter):
             model,
             vocab_size=config.vocab_size,
             special_ids=config.special_ids,
-            features=config.seeing.numbers,
+            features=config.vision.feature_size,
             num_segments=config.num_segments,
         )
 

@@ -18,10 +18,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from regard import ops
 from regard.errors import ConfigError, InputError
-from regard.experiments.adapters import BOX_NUMBERS, random_ids
+from regard.experiments.adapters import random_ids
 from regard.inspection.capture import watch
 from regard.layers.cost import ForwardCost
 from regard.layers.kv_cache import KVCache
+from regard.layers.regions import BOX_NUMBERS
 from regard.layers.tap import taps
 from regard.models.base import Interface
 from regard.tasks.loading import load
@@ -118,7 +119,7 @@ def _captioner_cost(request: Request) -> list[Row]:
     config, target = request.model.config, request.target or DEFAULT_TOKENS
     formula = config.flops(target)
     _check_memory(formula, request.batch, target * config.output_vocab_size)
-    pixels = torch.randn(request.batch, 3, config.side, config.side)
+    pixels = torch.randn(request.batch, 3, config.image_size, config.image_size)
     targets = _targets(request, target)
     return _generator_cost(request, formula, (pixels, targets), pixels, targets)
 
@@ -162,7 +163,7 @@ def _encoder_cost(request: Request) -> list[Row]:
     model, batch, config = request.model, request.batch, request.model.config
     length = request.source or min(DEFAULT_TOKENS, request.context)
     formula = config.flops(length, length)
-    _check_memory(formula, batch, length * (config.vocab_size if hasattr(model, "word_logits") else config.width))
+    _check_memory(formula, batch, length * (config.vocab_size if hasattr(model, "token_logits") else config.width))
     forward = _Forward.over(model, request.ids(config.vocab_size, length))
     adds = formula.multiply_adds
     return [
@@ -180,11 +181,11 @@ def _vision_language_cost(request: Request) -> list[Row]:
     request.refuse_target()
     model, batch, config = request.model, request.batch, request.model.config
     length = request.source or min(DEFAULT_TOKENS, request.context)
-    regions = 1 + (config.seeing.cells**2 or MAX_BOXES)
+    regions = 1 + (config.vision.grid**2 or MAX_BOXES)
     formula = config.flops(length, length, regions)
-    _check_memory(formula, batch, length * config.vocab_size + regions * config.seeing.numbers)
+    _check_memory(formula, batch, length * config.vocab_size + regions * config.vision.feature_size)
     ids = request.ids(config.vocab_size, length)
-    image = torch.randn(batch, regions, config.seeing.numbers), torch.rand(batch, regions, BOX_NUMBERS) + 0.1
+    image = torch.randn(batch, regions, config.vision.feature_size), torch.rand(batch, regions, BOX_NUMBERS) + 0.1
     forward = _Forward.over(model, ids, torch.zeros_like(ids), *image)
     return [
         *_parameter_rows(model),

@@ -29,7 +29,7 @@ PREFIX = "bert."
 NAMES = Names(
     whole={
         "embedding.tokens.weight": "embeddings.word_embeddings.weight",
-        "embedding.positions.table": "embeddings.position_embeddings.weight",
+        "embedding.positions.weight": "embeddings.position_embeddings.weight",
         "embedding.sentences.weight": "embeddings.token_type_embeddings.weight",
         "embedding.norm.weight": "embeddings.LayerNorm.weight",
         "embedding.norm.bias": "embeddings.LayerNorm.bias",
@@ -198,7 +198,7 @@ def to_ours(kind: str, theirs: BertFolderConfig, special_ids: EncoderIds, pooler
             num_segments=theirs.type_vocab_size,
             activation=ACTIVATIONS[theirs.hidden_act],
             dropout=theirs.hidden_dropout_prob,
-            epsilon=theirs.layer_norm_eps,
+            norm_epsilon=theirs.layer_norm_eps,
             special_ids=special_ids,
             **facts,
         )
@@ -308,7 +308,7 @@ def to_theirs(kind: str, ours: BertConfig) -> dict[str, Any]:
         "intermediate_size": ours.feed_forward or 4 * ours.width,
         "type_vocab_size": ours.num_segments,
         "hidden_act": activation_name(ours.activation),
-        "layer_norm_eps": ours.epsilon,
+        "layer_norm_eps": ours.norm_epsilon,
         "hidden_dropout_prob": ours.dropout,
         "attention_probs_dropout_prob": 0.0,
         "pad_token_id": ours.special_ids.pad_id,

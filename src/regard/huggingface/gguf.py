@@ -23,7 +23,7 @@ from regard.huggingface.gguf_header import MAGIC, check_header
 from regard.huggingface.gguf_words import read_words
 from regard.huggingface.language import TASK, fits, symbols_of
 from regard.huggingface.names import Names
-from regard.layers.positions import RopeScaling, Rotary, stretched
+from regard.layers.positions import RopeScaling, Rotary, scale_frequencies
 from regard.models.base import CausalLMIds
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig, RopeScalingConfig
@@ -43,7 +43,7 @@ PARTS = {
 }
 WHOLE = {
     "embedding.weight": "token_embd.weight",
-    "positions.table": "position_embd.weight",
+    "positions.weight": "position_embd.weight",
     "norm.weight": "output_norm.weight",
     "norm.bias": "output_norm.bias",
     "output.weight": "output.weight",
@@ -222,11 +222,11 @@ def _llama(file: File, architecture: str, special_ids: CausalLMIds) -> Llama:
         num_kv_heads=count("attention.head_count_kv", heads),
         layers=file.layers(architecture),
         feed_forward=count("feed_forward_length"),
-        tied="output.weight" not in file.tensors,
-        bias=architecture == "qwen2",
+        tie_embeddings="output.weight" not in file.tensors,
+        qkv_bias=architecture == "qwen2",
         rope_theta=base,
         rope_scaling=_stretch(file, head, base),
-        epsilon=_short(file.number(f"{architecture}.attention.layer_norm_rms_epsilon")),
+        norm_epsilon=_short(file.number(f"{architecture}.attention.layer_norm_rms_epsilon")),
         special_ids=special_ids,
     )
     with torch.device("meta"):
@@ -253,8 +253,8 @@ def _gpt2(file: File, special_ids: CausalLMIds) -> GPT:
         heads=file.count("gpt2.attention.head_count"),
         layers=file.layers("gpt2"),
         feed_forward=file.count("gpt2.feed_forward_length"),
-        tied="output.weight" not in file.tensors,
-        epsilon=_short(file.number("gpt2.attention.layer_norm_epsilon")),
+        tie_embeddings="output.weight" not in file.tensors,
+        norm_epsilon=_short(file.number("gpt2.attention.layer_norm_epsilon")),
         special_ids=special_ids,
     )
     with torch.device("meta"):
@@ -283,9 +283,11 @@ def _stretch(file: File, head: int, base: float) -> RopeScalingConfig | None:
     if STRETCH not in file.tensors:
         return None
     divisors = _dequantized(file.tensors.pop(STRETCH))
-    found = RopeScalingConfig(factor=max(1.0, divisors.max().item()), low=1.0, high=4.0, original_context=8192)
-    rates: Tensor = Rotary(head, base).rates  # type: ignore[assignment]
-    wanted = rates / stretched(rates, RopeScaling(**found.model_dump()))
+    found = RopeScalingConfig(
+        factor=max(1.0, divisors.max().item()), low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192
+    )
+    rates: Tensor = Rotary(head, base).frequencies  # type: ignore[assignment]
+    wanted = rates / scale_frequencies(rates, RopeScaling(**found.model_dump()))
     if divisors.shape != wanted.shape or not torch.allclose(divisors, wanted, rtol=1e-4):
         raise FolderError(f"{file.path}: {STRETCH} is not Llama 3's table; regard has no other")
     return found

@@ -33,7 +33,7 @@ PREFIX = "transformer."
 NAMES = Names(
     whole={
         "embedding.weight": f"{PREFIX}wte.weight",
-        "positions.table": f"{PREFIX}wpe.weight",
+        "positions.weight": f"{PREFIX}wpe.weight",
         "norm.weight": f"{PREFIX}ln_f.weight",
         "norm.bias": f"{PREFIX}ln_f.bias",
         "output.weight": "lm_head.weight",
@@ -98,7 +98,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     _drop_masks(found, facts, where)
     taken = _turned(take(found, {name: name for name in wanted}, wanted, where))
     ours = NAMES.to_ours(taken, model.state_dict())
-    if facts.tied:
+    if facts.tie_embeddings:
         drop_copies(found, {"lm_head.weight": ours["embedding.weight"]}, where)
     all_used(found, where)
     assign_weights(model, ours, where)
@@ -143,9 +143,9 @@ def to_ours(theirs: GPT2Config, path: Path, special_ids: CausalLMIds) -> GPTConf
             layers=theirs.n_layer,
             feed_forward=theirs.n_inner,
             activation=ACTIVATIONS[theirs.activation_function],
-            tied=theirs.tie_word_embeddings,
+            tie_embeddings=theirs.tie_word_embeddings,
             dropout=theirs.resid_pdrop,
-            epsilon=theirs.layer_norm_epsilon,
+            norm_epsilon=theirs.layer_norm_epsilon,
             special_ids=special_ids,
         )
     except ConfigError as error:
@@ -164,11 +164,11 @@ def to_theirs(ours: GPTConfig) -> dict[str, Any]:
         "n_head": ours.heads,
         "n_inner": ours.feed_forward,
         "activation_function": activation_name(ours.activation),
-        "layer_norm_epsilon": ours.epsilon,
+        "layer_norm_epsilon": ours.norm_epsilon,
         "resid_pdrop": ours.dropout,
         "embd_pdrop": ours.dropout,
         "attn_pdrop": 0.0,
-        "tie_word_embeddings": ours.tied,
+        "tie_word_embeddings": ours.tie_embeddings,
     }
 
 

@@ -136,11 +136,11 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     wanted = NAMES.to_theirs(model.state_dict(), rows(facts))
     found = weights(folder)
     blocks = [NAMES.block.format(number) for number in range(facts.layers)]
-    rates: Tensor = model.positions.rates  # type: ignore[assignment]
+    rates: Tensor = model.positions.frequencies  # type: ignore[assignment]
     # Old files hold them in every layer; they are a formula.
     drop_copies(found, {f"{block}self_attn.rotary_emb.inv_freq": rates for block in blocks}, where)
     ours = NAMES.to_ours(take(found, {name: name for name in wanted}, wanted, where), model.state_dict())
-    if facts.tied:
+    if facts.tie_embeddings:
         drop_copies(found, {"lm_head.weight": ours["embedding.weight"]}, where)
     all_used(found, where)
     assign_weights(model, ours, where)
@@ -173,11 +173,11 @@ def to_ours(theirs: LlamaFolderConfig | Qwen2FolderConfig, path: Path, special_i
             num_kv_heads=theirs.num_key_value_heads or heads,
             layers=theirs.num_hidden_layers,
             feed_forward=theirs.intermediate_size,
-            tied=theirs.tie_word_embeddings,
-            bias=isinstance(theirs, Qwen2FolderConfig),
+            tie_embeddings=theirs.tie_word_embeddings,
+            qkv_bias=isinstance(theirs, Qwen2FolderConfig),
             rope_theta=base,
             rope_scaling=rope_scaling,
-            epsilon=theirs.rms_norm_eps,
+            norm_epsilon=theirs.rms_norm_eps,
             special_ids=special_ids,
         )
     except ConfigError as error:
@@ -203,8 +203,8 @@ def _rope(theirs: RotaryConfig, path: Path) -> tuple[float, RopeScalingConfig | 
         return base, None
     return base, RopeScalingConfig(
         factor=facts.factor,
-        low=facts.low_freq_factor,
-        high=facts.high_freq_factor,
+        low_freq_factor=facts.low_freq_factor,
+        high_freq_factor=facts.high_freq_factor,
         original_context=facts.original_max_position_embeddings,
     )
 
@@ -214,13 +214,13 @@ def to_theirs(ours: LlamaConfig) -> dict[str, Any]:
     rope_scaling = ours.rope_scaling and {
         "rope_type": "llama3",
         "factor": ours.rope_scaling.factor,
-        "low_freq_factor": ours.rope_scaling.low,
-        "high_freq_factor": ours.rope_scaling.high,
+        "low_freq_factor": ours.rope_scaling.low_freq_factor,
+        "high_freq_factor": ours.rope_scaling.high_freq_factor,
         "original_max_position_embeddings": ours.rope_scaling.original_context,
     }
     return {
-        "model_type": "qwen2" if ours.bias else "llama",
-        "architectures": ["Qwen2ForCausalLM" if ours.bias else "LlamaForCausalLM"],
+        "model_type": "qwen2" if ours.qkv_bias else "llama",
+        "architectures": ["Qwen2ForCausalLM" if ours.qkv_bias else "LlamaForCausalLM"],
         "vocab_size": ours.vocab_size,
         "hidden_size": ours.width,
         "intermediate_size": ours.feed_forward,
@@ -229,10 +229,10 @@ def to_theirs(ours: LlamaConfig) -> dict[str, Any]:
         "num_key_value_heads": ours.num_kv_heads,
         "max_position_embeddings": ours.context,
         "hidden_act": "silu",
-        "rms_norm_eps": ours.epsilon,
+        "rms_norm_eps": ours.norm_epsilon,
         "rope_theta": ours.rope_theta,
         "rope_scaling": rope_scaling,
-        "tie_word_embeddings": ours.tied,
+        "tie_word_embeddings": ours.tie_embeddings,
     }
 
 

@@ -167,8 +167,8 @@ def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> Transform
         return TransformerConfig(
             vocab_size=theirs.vocab_size,
             target_vocab_size=None if shared else targets,
-            tied=theirs.tie_word_embeddings,
-            scaled=theirs.scale_embedding,
+            tie_embeddings=theirs.tie_word_embeddings,
+            scale_embeddings=theirs.scale_embedding,
             output_bias=output_bias,
             width=theirs.d_model,
             heads=theirs.encoder_attention_heads,
@@ -178,7 +178,7 @@ def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> Transform
             activation=ACTIVATIONS[theirs.activation_function],
             dropout=theirs.dropout,
             positions="halves",
-            longest=theirs.max_position_embeddings,
+            max_positions=theirs.max_position_embeddings,
             special_ids=SpecialIds(pad_id=theirs.pad_token_id, bos_id=theirs.pad_token_id, eos_id=theirs.eos_token_id),
         )
     except ConfigError as error:
@@ -187,7 +187,7 @@ def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> Transform
 
 def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
     """config.json for one of our models; ConfigError names what Marian does not have."""
-    wanted = {"norm": "post", "positions": "halves", "join": "added"}
+    wanted = {"norm": "post", "positions": "halves", "combine_positions": "added"}
     other = [name for name, value in wanted.items() if getattr(ours, name) != value]
     if other:
         have = " and ".join(f"model.{name}={getattr(ours, name)}" for name in other)
@@ -200,9 +200,9 @@ def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
         "architectures": ["MarianMTModel"],
         "vocab_size": ours.vocab_size,
         "decoder_vocab_size": ours.target_vocab_size or ours.vocab_size,
-        "share_encoder_decoder_embeddings": ours.target_vocab_size is None and ours.tied,
-        "tie_word_embeddings": ours.tied,
-        "scale_embedding": ours.scaled,
+        "share_encoder_decoder_embeddings": ours.target_vocab_size is None and ours.tie_embeddings,
+        "tie_word_embeddings": ours.tie_embeddings,
+        "scale_embedding": ours.scale_embeddings,
         "d_model": ours.width,
         "encoder_layers": ours.layers,
         "decoder_layers": ours.decoder_layers or ours.layers,
@@ -212,7 +212,7 @@ def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
         "decoder_ffn_dim": ours.feed_forward,
         "activation_function": ours.activation,
         "dropout": ours.dropout,
-        "max_position_embeddings": ours.longest,
+        "max_position_embeddings": ours.max_positions,
         "pad_token_id": ours.special_ids.pad_id,
         "decoder_start_token_id": ours.special_ids.pad_id,
         "eos_token_id": ours.special_ids.eos_id,
@@ -232,11 +232,13 @@ def files(model: nn.Module, tokenizer: Any, **search: Any) -> dict[str, bytes]:
     found = {theirs: tensors[name] for name, theirs in names(ours).items()}
     targets = ours.target_vocab_size or ours.vocab_size
     found["final_logits_bias"] = tensors.get("output_bias", torch.zeros(targets)).view(1, -1)
-    if not ours.tied and ours.target_vocab_size is None:  # `transformers` shares a table only where all three are tied
+    if (
+        not ours.tie_embeddings and ours.target_vocab_size is None
+    ):  # `transformers` shares a table only where all three are tied
         found["model.decoder.embed_tokens.weight"] = tensors["embedding.weight"].clone()
     return {
         CONFIG: encode_json(config),
-        GENERATION: generation_file(config, max_length=min(512, ours.longest), **search),
+        GENERATION: generation_file(config, max_length=min(512, ours.max_positions), **search),
         WEIGHTS: encode_tensors(found, {"format": "pt"}),
         **_tokenizer_files(tokenizer, ours),
     }
@@ -253,8 +255,8 @@ PARTS = {
     **{f"attention.{ours}": f"self_attn.{theirs}" for ours, theirs in ATTENTION.items()},
 }
 DECODER_PARTS = {
-    "norm_memory_attention": "encoder_attn_layer_norm",
-    **{f"memory_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in ATTENTION.items()},
+    "norm_cross_attention": "encoder_attn_layer_norm",
+    **{f"cross_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in ATTENTION.items()},
 }
 
 
@@ -264,13 +266,13 @@ def names(config: TransformerConfig) -> dict[str, str]:
 
 
 def _names(config: TransformerConfig) -> Iterator[tuple[str, str]]:
-    if config.target_vocab_size is None and config.tied:
+    if config.target_vocab_size is None and config.tie_embeddings:
         yield "embedding.weight", "model.shared.weight"
     else:
         yield "embedding.weight", "model.encoder.embed_tokens.weight"
     if config.target_vocab_size is not None:
         yield "target_embedding.weight", "model.decoder.embed_tokens.weight"
-    if not config.tied:
+    if not config.tie_embeddings:
         yield "output.weight", "lm_head.weight"
     sides = [
         ("encoder", config.layers, PARTS),
@@ -285,11 +287,11 @@ def _names(config: TransformerConfig) -> Iterator[tuple[str, str]]:
 
 def _copies(config: TransformerConfig, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """What a file may hold besides: tied tables under their other names, and the positions, which are a formula."""
-    positions = sinusoidal_halves(config.longest, config.width)
+    positions = sinusoidal_halves(config.max_positions, config.width)
     copies = {f"model.{side}.embed_positions.weight": positions for side in ("encoder", "decoder")}
     if config.target_vocab_size is None:
         copies |= {f"model.{side}.embed_tokens.weight": ours["embedding.weight"] for side in ("encoder", "decoder")}
-    if config.tied:
+    if config.tie_embeddings:
         copies["lm_head.weight"] = ours["target_embedding.weight" if config.target_vocab_size else "embedding.weight"]
     return copies
 
@@ -309,7 +311,7 @@ def _tokenizer_files(tokenizer: Any, config: TransformerConfig) -> dict[str, byt
         "eos_token": EOS_TOKEN,
         "unk_token": UNK_TOKEN,
         "pad_token": PAD_TOKEN,
-        "model_max_length": min(512, config.longest),
+        "model_max_length": min(512, config.max_positions),
     }
     if isinstance(tokenizer, SentencePieceTokenizer):
         facts |= {

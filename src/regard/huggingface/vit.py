@@ -33,7 +33,7 @@ BYTE = 1 / 255  # what a color of a picture is multiplied by, before its mean is
 NAMES = Names(
     whole={
         "first": "embeddings.cls_token",
-        "positions.table": "embeddings.position_embeddings",
+        "positions.weight": "embeddings.position_embeddings",
         "patch.weight": "embeddings.patch_embeddings.projection.weight",
         "patch.bias": "embeddings.patch_embeddings.projection.bias",
         "norm.weight": "layernorm.weight",
@@ -83,7 +83,7 @@ class Sight(NamedTuple):
     cell: int
 
     def build(self) -> VisionTransformer:
-        return VisionTransformer(self.vit, side=self.side, cell=self.cell)
+        return VisionTransformer(self.vit, image_size=self.side, cell_size=self.cell)
 
 
 # ------------------------------------------------ theirs to ours
@@ -123,8 +123,8 @@ def to_ours(theirs: ViTFolderConfig, mean: Any, deviation: Any) -> ViTConfig:
         layers=theirs.num_hidden_layers,
         feed_forward=theirs.intermediate_size,
         activation=ACTIVATIONS[theirs.hidden_act],
-        bias=theirs.qkv_bias,
-        epsilon=theirs.layer_norm_eps,
+        qkv_bias=theirs.qkv_bias,
+        norm_epsilon=theirs.layer_norm_eps,
         dropout=theirs.hidden_dropout_prob,
         mean=mean,
         deviation=deviation,
@@ -177,7 +177,7 @@ def files(model: nn.Module, tokenizer: Any) -> dict[str, bytes]:
             "of one that began with --from a ViT, that ViT is written"
         )
     logger.warning("the ViT is written; what writes the captions is left out, it has no counterpart there")
-    sight = Sight(config.vit, config.side, config.cell)
+    sight = Sight(config.vit, config.image_size, config.cell_size)
     tensors = to_theirs(model.encoder.transformer.state_dict(), sight)  # type: ignore[union-attr]
     return {
         CONFIG: encode_json(_config(sight)),
@@ -191,7 +191,7 @@ def to_theirs(ours: Mapping[str, Tensor], sight: Sight) -> dict[str, Tensor]:
     found = NAMES.to_theirs(ours, {"attention.project": [sight.vit.width] * 3})
     shapes: dict[str, tuple[int, ...]] = {
         "first": (1, 1, -1),
-        "positions.table": (1, -1, sight.vit.width),
+        "positions.weight": (1, -1, sight.vit.width),
         "patch.weight": (-1, 3, sight.cell, sight.cell),
     }
     return found | {NAMES.whole[name]: ours[name].view(shape) for name, shape in shapes.items()}
@@ -209,11 +209,11 @@ def _config(sight: Sight) -> dict[str, Any]:
         "hidden_act": activation_name(vit.activation),
         "hidden_dropout_prob": vit.dropout,
         "attention_probs_dropout_prob": 0.0,
-        "layer_norm_eps": vit.epsilon,
+        "layer_norm_eps": vit.norm_epsilon,
         "image_size": sight.side,
         "patch_size": sight.cell,
         "num_channels": 3,
-        "qkv_bias": vit.bias,
+        "qkv_bias": vit.qkv_bias,
         "dtype": "float32",
     }
 

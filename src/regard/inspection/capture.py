@@ -1,8 +1,8 @@
 """Capture activations: watch the taps of a model while it runs.
 
-with watch(model, "decoder.blocks.*.memory_attention.weights") as seen:
+with watch(model, "decoder.blocks.*.cross_attention.weights") as seen:
     model(source, target)
-seen["decoder.blocks.0.memory_attention.weights"][0]      # (B, H, T, S), one a call
+seen["decoder.blocks.0.cross_attention.weights"][0]      # (B, H, T, S), one a call
 """
 
 import difflib

@@ -177,7 +177,7 @@ class Appendable(Protocol):
     def append(self, new: KeysValues) -> KeysValues: ...
 
 
-Turn = Callable[[Tensor], Tensor]  # heads (B, H, T, K) turned by the angles of their places; see positions.Rotary
+ApplyRotary = Callable[[Tensor], Tensor]  # heads (B, H, T, K) rotated by position; see positions.Rotary
 
 
 class MultiHeadAttention(nn.Module):
@@ -300,15 +300,15 @@ class SelfAttention(nn.Module):
         hidden: Tensor,
         mask: Tensor | masks.Varlen | None = None,
         *,
-        turn: Turn | None = None,
+        apply_rotary: ApplyRotary | None = None,
         cache: Appendable | None = None,
     ) -> Tensor:
-        """(B, T, D). `turn` tells queries and keys where they stand; a `cache` has what came before these words."""
+        """(B, T, D). `apply_rotary` rotates queries and keys by position; `cache` has the tokens before these."""
         rows, length, _ = hidden.shape
         heads = self.project(hidden).view(rows, length, -1, self.head_width).transpose(1, 2)
         query, key, value = heads.split([self.heads, self.num_kv_heads, self.num_kv_heads], dim=1)  # (B, H, T, K)
-        if turn is not None:
-            query, key = turn(query), turn(key)
+        if apply_rotary is not None:
+            query, key = apply_rotary(query), apply_rotary(key)
         seen = KeysValues(key, value)
         if cache is not None:
             seen = cache.append(seen)

@@ -92,7 +92,7 @@ def prefill_inputs(
     """A state with empty caches, and what to prefill: ids (B, T) without the last of each prompt, positions, mask."""
     ids, left_padding = pad_left(prompts, device)
     before = ids[:, :-1]
-    position_ids, mask = positions_and_mask(prompt_segments(left_padding, before.shape[1]))
+    position_ids, mask = positions_and_mask(prompt_document_ids(left_padding, before.shape[1]))
     return PromptState(ids[:, -1], [KVCache() for _ in range(layers)], left_padding), before, position_ids, mask
 
 
@@ -109,18 +109,18 @@ def pad_left(prompts: Sequence[Sequence[int]], device: torch.device) -> tuple[Te
     return ids.to(device), left_padding.to(device) if left_padding.any() else None
 
 
-def prompt_segments(left_padding: Tensor | None, length: int) -> Tensor | None:
-    """Segment ids (B, T): 0 for padding, 1 for the prompt."""
+def prompt_document_ids(left_padding: Tensor | None, length: int) -> Tensor | None:
+    """Document ids (B, T): 0 for padding, 1 for the prompt."""
     if left_padding is None:
         return None
     return (torch.arange(length, device=left_padding.device) >= left_padding[:, None]).long()
 
 
-def positions_and_mask(segment_ids: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-    """The positions (B, T) and the mask (B, 1, T, T) of segments; None for both without segments."""
-    if segment_ids is None:
+def positions_and_mask(document_ids: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """The positions (B, T) and the mask (B, 1, T, T) of the documents of a row; None for both without document ids."""
+    if document_ids is None:
         return None, None
-    return masks.position_ids(segment_ids), masks.same_segment(segment_ids, segment_ids)
+    return masks.position_ids(document_ids), masks.same_document(document_ids, document_ids)
 
 
 def kept_inputs(rows: Tensor, num_rows: int, num_inputs: int) -> Tensor | None:

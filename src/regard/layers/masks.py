@@ -28,14 +28,14 @@ class Varlen:
         return max(self.lengths, default=0)
 
     @property
-    def segment_ids(self) -> Tensor:
+    def document_ids(self) -> Tensor:
         """(1, T): k for the words of the k-th."""
         return torch.arange(1, len(self.lengths) + 1).repeat_interleave(torch.tensor(self.lengths))[None]
 
     @property
     def mask(self) -> Tensor:
         """What they see as a mask, (1, 1, T, T)."""
-        return same_segment(self.segment_ids, self.segment_ids)
+        return same_document(self.document_ids, self.document_ids)
 
 
 def padding(ids: Tensor, symbol: int) -> Tensor:
@@ -54,7 +54,7 @@ def causal(queries: int, keys: int | None = None, device: torch.device | None = 
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
-def same_segment(queries: Tensor, keys: Tensor) -> Tensor:
+def same_document(queries: Tensor, keys: Tensor) -> Tensor:
     """Block-diagonal: a query may look at the keys of its own sentence, (B, 1, T, S) from segments."""
     return ((queries[:, :, None] == keys[:, None, :]) & (keys != 0)[:, None, :])[:, None]
 
@@ -66,9 +66,9 @@ def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     return first if second is None else first & second
 
 
-def position_ids(segment_ids: Tensor) -> Tensor:
+def position_ids(document_ids: Tensor) -> Tensor:
     """Each token's place in its own sentence, 0 first: (B, T) from segments whose sentences stand together."""
-    index = torch.arange(segment_ids.shape[1], device=segment_ids.device).expand_as(segment_ids)
-    begins = torch.ones_like(segment_ids, dtype=torch.bool)
-    begins[:, 1:] = segment_ids[:, 1:] != segment_ids[:, :-1]
+    index = torch.arange(document_ids.shape[1], device=document_ids.device).expand_as(document_ids)
+    begins = torch.ones_like(document_ids, dtype=torch.bool)
+    begins[:, 1:] = document_ids[:, 1:] != document_ids[:, :-1]
     return index - torch.where(begins, index, 0).cummax(dim=1).values

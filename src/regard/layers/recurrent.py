@@ -103,11 +103,11 @@ def shown(states: Tensor) -> Tensor:
 class Reader(nn.Module):
     """One recurrent layer over whole sentences, forwards, or both ways with half the width each."""
 
-    def __init__(self, cell: CellName, inputs: int, width: int, *, both_ways: bool) -> None:
+    def __init__(self, cell: CellName, inputs: int, width: int, *, bidirectional: bool) -> None:
         super().__init__()
-        each = width // 2 if both_ways else width
+        each = width // 2 if bidirectional else width
         self.forwards = CELLS[cell](inputs, each)
-        self.backwards = CELLS[cell](inputs, each) if both_ways else None
+        self.backwards = CELLS[cell](inputs, each) if bidirectional else None
         self.hidden = Tap()
 
     def forward(self, hidden: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,10 +1,11 @@
 """The Vision Transformer as its checkpoints have it (Dosovitskiy 2021, 3.1).
 
-A picture's cells are words, with one more before them, the same for every picture, which gathers what the whole is.
-It differs from the patches of image_encoder.py in that first word, which has a position of its own, and in what
-checkpoints leave open: the activation, whether queries, keys and values have a bias, and the smallest variance of a
-norm.
+The cells of an image are the tokens, after a [CLS] token that is the same for every image and gathers what the whole
+image shows. It differs from the patches of image_encoder.py in that token, which has a position of its own, and in what
+checkpoints leave open: the activation, whether queries, keys and values have a bias, and the epsilon of the norms.
 """
+
+from collections.abc import Callable, Sequence
 
 import torch
 from pydantic import Field
@@ -20,50 +21,54 @@ from regard.layers.linear import Linear
 from regard.layers.positions import LearnedPositions
 from regard.layers.tap import Tap
 
-DEVIATION = 0.02  # of the first word and the positions, where they begin by chance
+INITIAL_STD = 0.02  # of the [CLS] token and the positions, unless they are loaded
 
 
 class ViTConfig(Config):
-    """What a ViT is made of; the sides of a picture and of a cell are told beside it."""
+    """The config of a ViT; the sizes of an image and of a cell belong to the model around it."""
 
-    width: int = Field(768, ge=1, description="D, the length of every cell's vector")
-    heads: int = Field(12, ge=1, description="H, attentions side by side")
+    width: int = Field(768, ge=1, description="D, the width of the hidden states")
+    heads: int = Field(12, ge=1, description="H, attention heads")
     layers: int = Field(12, ge=1)
     feed_forward: int = Field(3072, ge=1, description="inner width of the feed-forward network")
     activation: str = Field("gelu", description="of the feed-forward network")
-    bias: bool = Field(True, description="queries, keys and values have one")
-    epsilon: float = Field(1e-12, gt=0, description="added to the variance in a norm")
+    qkv_bias: bool = Field(True, description="queries, keys and values have a bias")
+    norm_epsilon: float = Field(1e-12, gt=0, description="epsilon of the layer norms")
     dropout: float = Field(0.0, ge=0, lt=1)
-    mean: tuple[float, float, float] = Field((0.5, 0.5, 0.5), description="of red, green and blue, taken away")
-    deviation: tuple[float, float, float] = Field((0.5, 0.5, 0.5), description="of each, divided by")
+    mean: tuple[float, float, float] = Field(
+        (0.5, 0.5, 0.5), description="of red, green and blue, subtracted from the pixels"
+    )
+    deviation: tuple[float, float, float] = Field(
+        (0.5, 0.5, 0.5), description="standard deviation of each, which the pixels are divided by"
+    )
 
-    def flops(self, *, side: int, cell: int) -> cost.ForwardCost:
-        patches = (side // cell) ** 2
-        tokens = patches + 1
+    def flops(self, *, image_size: int, cell_size: int) -> cost.ForwardCost:
+        count = (image_size // cell_size) ** 2
+        tokens = count + 1
         return cost.ForwardCost(
-            patches * 3 * cell**2 * self.width + self.layers * cost.block(tokens, self.width, self.feed_forward),
+            count * 3 * cell_size**2 * self.width + self.layers * cost.block(tokens, self.width, self.feed_forward),
             self.layers * self.heads * tokens**2,
         )
 
 
 class VisionTransformer(nn.Module):
-    """The words (B, 1 + P, D) of pixels (B, 3, side, side), the first for the whole picture, then one a cell."""
+    """Hidden states (B, 1 + P, D) of pixels (B, 3, image_size, image_size): [CLS], then the cells."""
 
-    def __init__(self, config: ViTConfig, *, side: int, cell: int) -> None:
+    def __init__(self, config: ViTConfig, *, image_size: int, cell_size: int) -> None:
         super().__init__()
         width = config.width
-        self.cell = cell
-        self.patch = Linear(3 * cell * cell, width)
+        self.cell_size = cell_size
+        self.patch = Linear(3 * cell_size * cell_size, width)
         self.first = nn.Parameter(torch.empty(width))
-        self.positions = LearnedPositions(1 + (side // cell) ** 2, width)
+        self.positions = LearnedPositions(1 + (image_size // cell_size) ** 2, width)
         self.blocks = nn.ModuleList(ViTBlock(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(width, config.epsilon)
+        self.norm = nn.LayerNorm(width, config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
-        for table in (self.first, self.positions.table):
-            nn.init.normal_(table, std=DEVIATION)  # on the meta device it does nothing
+        for parameter in (self.first, self.positions.weight):
+            nn.init.normal_(parameter, std=INITIAL_STD)  # on the meta device it does nothing
 
     def forward(self, pixels: Tensor) -> Tensor:
-        cells = self.patch(patches(pixels, self.cell))  # (B, P, D)
+        cells = self.patch(patches(pixels, self.cell_size))  # (B, P, D)
         hidden = torch.cat([self.first.expand(len(cells), 1, -1), cells], dim=1)
         hidden = self.dropout(hidden + self.positions(0, hidden.shape[1]))
         for block in self.blocks:
@@ -71,14 +76,44 @@ class VisionTransformer(nn.Module):
         return self.norm(hidden)
 
 
+class ViTEncoder(nn.Module):
+    """The cells of a ViT, without [CLS], as a grid (B, P, width).
+
+    `normalize` maps pixels to the mean and deviation that the ViT was trained with.
+    """
+
+    def __init__(
+        self,
+        vit: ViTConfig,
+        *,
+        image_size: int,
+        cell_size: int,
+        width: int,
+        normalize: Callable[[Tensor, Sequence[float], Sequence[float]], Tensor],
+    ) -> None:
+        super().__init__()
+        self.normalize, self.mean, self.deviation = normalize, vit.mean, vit.deviation
+        self.transformer = VisionTransformer(vit, image_size=image_size, cell_size=cell_size)
+        self.project = Linear(vit.width, width)
+        self.grid = Tap()
+
+    @property
+    def blocks(self) -> nn.ModuleList:
+        return self.transformer.blocks
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        hidden = self.transformer(self.normalize(pixels, self.mean, self.deviation))
+        return self.grid(self.project(hidden[:, 1:]))
+
+
 class ViTBlock(nn.Module):
-    """Self-attention, then feed-forward, each behind its norm."""
+    """Self-attention, then feed-forward (pre-norm)."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
-        self.norm_attention = nn.LayerNorm(config.width, config.epsilon)
-        self.attention = SelfAttention(config.width, config.heads, causal=False, bias=config.bias)
-        self.norm_feed_forward = nn.LayerNorm(config.width, config.epsilon)
+        self.norm_attention = nn.LayerNorm(config.width, config.norm_epsilon)
+        self.attention = SelfAttention(config.width, config.heads, causal=False, bias=config.qkv_bias)
+        self.norm_feed_forward = nn.LayerNorm(config.width, config.norm_epsilon)
         self.feed_forward = FeedForward(config.width, config.feed_forward, config.activation)
         self.dropout = Dropout(config.dropout)
         self.hidden = Tap()

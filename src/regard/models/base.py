@@ -4,7 +4,7 @@ The interface says how a model is called. `regard check`, `regard cost`, the tra
 by it how they drive a model:
 
     seq2seq           model(source, target) -> logits (B, T, V); start(source) and step(tokens, state)
-    causal_lm         model(ids, segment_ids) -> logits (B, T, V); start(prompts) and step(tokens, state)
+    causal_lm         model(ids, document_ids) -> logits (B, T, V); start(prompts) and step(tokens, state)
     encoder           model(ids, segment_ids) -> outputs of the tokens (B, T, ...) and of the row (B, ...)
     captioner         model(pixels, target) -> logits (B, T, V); start(pixels) and step(tokens, state)
     vision_language   model(ids, segment_ids, regions, boxes) -> outputs of tokens, regions and the pair
@@ -42,87 +42,91 @@ class Model(nn.Module):
 
 
 class SpecialIds(Config):
-    """Ids that are not words."""
+    """The special ids of an encoder-decoder."""
 
-    pad_id: int = Field(0, ge=0, description="fills short rows; nothing ever looks at it")
-    bos_id: int = Field(1, ge=0, description="what the decoder is given first; padding, where it begins with nothing")
-    eos_id: int = Field(2, ge=0, description="closes a source and ends a target")
+    pad_id: int = Field(0, ge=0, description="fills short rows; no token attends to it")
+    bos_id: int = Field(1, ge=0, description="the first token of the decoder; some models take pad_id here")
+    eos_id: int = Field(2, ge=0, description="ends a source and a target")
+
+
+class CausalLMIds(Config):
+    """The special ids of a language model. It needs no padding: prompts say how long they are."""
+
+    pad_id: None = None
+    bos_id: int | None = Field(None, ge=0, description="begins a text, if the model was trained so")
+    eos_id: int | None = Field(None, ge=0, description="ends a text")
+
+
+class EncoderIds(Config):
+    """The special ids of an encoder."""
+
+    pad_id: int = Field(0, ge=0, description="fills short rows; no token attends to it")
+    bos_id: int = Field(101, ge=0, description="begins every text: [CLS]")
+    eos_id: int = Field(102, ge=0, description="ends each segment: [SEP]")
+    mask_id: int | None = Field(103, ge=0, description="takes the place of a masked token: [MASK]; none: it has none")
 
 
 class Seq2SeqConfig(Config):
-    """The facts of a model that reads and writes ids."""
+    """What all encoder-decoders share."""
 
     vocab_size: int = Field(
-        37_000, ge=4, description="ids the shared table has; a new tokenizer is trained to this size"
+        37_000, ge=4, description="V, of source and target; a new tokenizer is trained to this size"
     )
     special_ids: SpecialIds = SpecialIds()
 
     @model_validator(mode="after")
-    def _symbols_are_ids(self) -> Self:
-        least = min(self.vocab_size, self.output_vocab_size)
-        if max(self.special_ids.pad_id, self.special_ids.bos_id, self.special_ids.eos_id) >= least:
-            raise ConfigError(f"model.special_ids are {self.special_ids}, but there are only {least} ids")
+    def _check_special_ids(self) -> Self:
+        check_special_ids(self.special_ids, min(self.vocab_size, self.output_vocab_size))
         return self
 
     @property
     def output_vocab_size(self) -> int:
-        """How many ids it chooses from when it writes."""
+        """The number of logits."""
         return self.vocab_size
 
     def fitted(self, *, vocab_size: int, special_ids: SpecialIds, longest: int) -> Self:
-        """The same for one tokenizer of both sides and sentences of up to `longest` tokens, if they go together."""
-        if self.special_ids not in (SpecialIds(), special_ids):
-            raise ConfigError(f"model.special_ids are the tokenizer's own ({special_ids}); leave them out")
+        """The same for one tokenizer of both sides and sentences of at most `longest` tokens."""
+        refuse_special_ids(self.special_ids, SpecialIds(), special_ids)
         return self.model_copy(update={"vocab_size": vocab_size, "special_ids": special_ids})
 
 
-class CausalLMIds(Config):
-    """Those of a language model: rows need no padding symbol, since their prompts say how long they are."""
-
-    pad_id: None = None
-    bos_id: int | None = Field(None, ge=0, description="stands before a text, where the model was trained so")
-    eos_id: int | None = Field(None, ge=0, description="stands behind a text")
-
-
-class EncoderIds(Config):
-    """Those of a model that reads and does not write."""
-
-    pad_id: int = Field(0, ge=0, description="fills short rows; nothing ever looks at it")
-    bos_id: int = Field(101, ge=0, description="stands before every text: [CLS]")
-    eos_id: int = Field(102, ge=0, description="closes each sentence: [SEP]")
-    mask_id: int | None = Field(103, ge=0, description="stands for a hidden word: [MASK]; none: it has no such symbol")
-
-
 class CausalLMConfig(Config):
-    """The facts of every language model."""
+    """What all causal language models share."""
 
-    vocab_size: int = Field(
-        50_257, ge=2, description="ids the table has; a new tokenizer is trained to at most this size"
-    )
-    context: int = Field(1024, ge=1, description="the most tokens it sees at once")
+    vocab_size: int = Field(50_257, ge=2, description="V; a new tokenizer is trained to at most this size")
+    context: int = Field(1024, ge=1, description="the most tokens it attends to")
     special_ids: CausalLMIds = CausalLMIds()
 
     @model_validator(mode="after")
-    def _symbols_are_ids(self) -> Self:
-        for name in ("bos_id", "eos_id"):
-            number = getattr(self.special_ids, name)
-            if number is not None and number >= self.vocab_size:
-                raise ConfigError(f"model.special_ids.{name}={number}, but there are only {self.vocab_size} ids")
+    def _check_special_ids(self) -> Self:
+        check_special_ids(self.special_ids, self.vocab_size)
         return self
 
     @property
     def output_vocab_size(self) -> int:
-        """How many ids it chooses from when it writes."""
+        """The number of logits."""
         return self.vocab_size
 
     def fitted(self, *, vocab_size: int, special_ids: CausalLMIds) -> Self:
         """The same for one tokenizer."""
-        if self.special_ids not in (CausalLMIds(), special_ids):
-            raise ConfigError(f"model.special_ids are the tokenizer's own ({special_ids}); leave them out")
+        refuse_special_ids(self.special_ids, CausalLMIds(), special_ids)
         return self.model_copy(update={"vocab_size": vocab_size, "special_ids": special_ids})
 
 
-def heads_fit(width: int, heads: int) -> None:
+def check_special_ids(special_ids: Config, vocab_size: int) -> None:
+    """ConfigError unless every special id is below the size of the vocabulary."""
+    for name, number in special_ids:
+        if number is not None and number >= vocab_size:
+            raise ConfigError(f"model.special_ids.{name}={number}, but there are only {vocab_size} ids")
+
+
+def refuse_special_ids(given: Config, default: Config, tokenizer: Config) -> None:
+    """ConfigError if the user set special ids that are not the tokenizer's."""
+    if given not in (default, tokenizer):
+        raise ConfigError(f"model.special_ids are those of the tokenizer ({tokenizer}); leave them out")
+
+
+def check_heads(width: int, heads: int) -> None:
     """ConfigError unless the width divides into the heads."""
     if width % heads:
         raise ConfigError(

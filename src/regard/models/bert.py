@@ -1,18 +1,18 @@
-"""BERT: the encoder half of the Transformer, alone, reading both ways.
+"""BERT: the encoder half of the Transformer, alone, bidirectional.
 
-Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding". Every word looks
-at all words of its row, before and behind it, so it cannot foretell the next one: it learns from words that were hidden
-and from pairs of sentences that may or may not belong together. Its wiring is the 2017 encoder's (each norm stands
-behind its sum), with learned positions, GELU, and a vector for each sentence of a pair. What it learned is kept in the
-encoder; the heads on top are small and belong to a task:
+Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding". Every token
+attends to all tokens of its row, before and after it, so it cannot be trained to predict the next one: it learns from
+masked tokens, and from pairs of sentences that may or may not follow each other. Its wiring is that of the 2017 encoder
+(post-norm), with learned positions, GELU, and an embedding for each segment of a pair. The heads on top of the encoder
+are small and belong to a task:
 
-    Bert               words (B, T, D), and the whole row (B, D)
-    BertForPreTraining    hidden words and the next sentence
-    BertForMaskedLM          hidden words alone
-    BertForSequenceClassification     a class, or a score, for the row
-    BertForTokenClassification         a tag for each word
+    Bert                            hidden states (B, T, D), and the pooled row (B, D)
+    BertForPreTraining              masked tokens and the next sentence
+    BertForMaskedLM                 masked tokens alone
+    BertForSequenceClassification   a class, or a score, for the row
+    BertForTokenClassification      a tag for each token
 
-Dropout stands where it does in the paper, but for the one on the attention weights: the fast kernel has none.
+Dropout is where the paper has it, except on the attention weights: the fast kernel has none there.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,6 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.config import Config
-from regard.errors import ConfigError
 from regard.layers import cost, masks
 from regard.layers.attention import SelfAttention
 from regard.layers.dropout import Dropout
@@ -33,31 +32,29 @@ from regard.layers.linear import Linear
 from regard.layers.norm import LayerNorm
 from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap
-from regard.models.base import EncoderIds, Model, heads_fit
+from regard.models.base import EncoderIds, Model, check_heads, check_special_ids
 
 
 class BertConfig(Config):
-    """What the encoder is made of; the defaults are those of BERT base, uncased."""
+    """The config of the encoder; the defaults are those of BERT base, uncased."""
 
-    vocab_size: int = Field(30_522, ge=5, description="ids the table has; a new tokenizer is trained to at most this")
-    context: int = Field(512, ge=4, description="the most pieces it reads at once, symbols counted")
-    width: int = Field(768, ge=1, description="D, the length of every word vector")
-    heads: int = Field(12, ge=1, description="H, attentions side by side")
+    vocab_size: int = Field(30_522, ge=5, description="V; a new tokenizer is trained to at most this size")
+    context: int = Field(512, ge=4, description="the most tokens of a row, special tokens included")
+    width: int = Field(768, ge=1, description="D, the width of the hidden states")
+    heads: int = Field(12, ge=1, description="H, attention heads")
     layers: int = Field(12, ge=1)
     feed_forward: int | None = Field(None, ge=1, description="inner width of the feed-forward network; none: 4 D")
-    num_segments: int = Field(2, ge=1, description="how many of a row it can tell apart")
+    num_segments: int = Field(2, ge=1, description="segments of a row, each with an embedding")
     activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = "gelu"
-    pooler: bool = Field(True, description="the first word goes through one more layer to stand for the whole row")
+    pooler: bool = Field(True, description="one more layer on the first token gives a vector for the row")
     dropout: float = Field(0.1, ge=0, lt=1)
-    epsilon: float = Field(1e-12, gt=0, description="of the norms")
+    norm_epsilon: float = Field(1e-12, gt=0, description="epsilon of the layer norms")
     special_ids: EncoderIds = EncoderIds()
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        heads_fit(self.width, self.heads)
-        for name, number in self.special_ids:
-            if number is not None and number >= self.vocab_size:
-                raise ConfigError(f"model.special_ids.{name}={number}, but there are only {self.vocab_size} ids")
+    def _check_sizes(self) -> Self:
+        check_heads(self.width, self.heads)
+        check_special_ids(self.special_ids, self.vocab_size)
         return self
 
     def fitted(self, *, vocab_size: int, special_ids: EncoderIds) -> Self:
@@ -80,7 +77,7 @@ class BertConfig(Config):
 
 
 class BertForPreTrainingConfig(BertConfig):
-    """With heads for hidden words and the next sentence."""
+    """With heads for masked tokens and the next sentence."""
 
     pooler: Literal[True] = True
 
@@ -89,7 +86,7 @@ class BertForPreTrainingConfig(BertConfig):
 
 
 class BertForMaskedLMConfig(BertConfig):
-    """With a head for hidden words."""
+    """With a head for masked tokens."""
 
     pooler: Literal[False] = False
 
@@ -98,26 +95,26 @@ class BertForMaskedLMConfig(BertConfig):
 
 
 class BertForSequenceClassificationConfig(BertConfig):
-    """With a head that judges the row."""
+    """With a head that classifies the row."""
 
     pooler: Literal[True] = True
-    labels: tuple[str, ...] = Field((), description="the classes by name; none: it gives a score instead")
+    labels: tuple[str, ...] = Field((), description="names of the classes; none: it predicts a score")
 
     def head_multiply_adds(self, tokens: int, predicted: float) -> float:
         return self.width * (len(self.labels) or 1)
 
 
 class BertForTokenClassificationConfig(BertConfig):
-    """With a head that names each word."""
+    """With a head that classifies each token."""
 
     pooler: Literal[False] = False
-    labels: tuple[str, ...] = Field(("O",), min_length=1, description="the tags by name")
+    labels: tuple[str, ...] = Field(("O",), min_length=1, description="names of the tags")
 
     def head_multiply_adds(self, tokens: int, predicted: float) -> float:
         return tokens * self.width * len(self.labels)
 
 
-# Devlin 2019 (base, large); Turc et al. 2019, "Well-Read Students Learn Better" (the others).
+# Devlin 2019 (base, large); Turc et al. 2019, "Well-EncoderOutput Students Learn Better" (the others).
 SIZES = {
     "tiny": BertConfig(width=128, heads=2, layers=2),
     "mini": BertConfig(width=256, heads=4, layers=4),
@@ -138,7 +135,7 @@ TINY: dict[str, Any] = {
 NO_MASK = EncoderIds(pad_id=0, bos_id=1, eos_id=2, mask_id=None)
 EXAMPLES = (
     BertConfig(**TINY),
-    BertConfig(**TINY, pooler=False, num_segments=1, activation="relu", epsilon=1e-5),
+    BertConfig(**TINY, pooler=False, num_segments=1, activation="relu", norm_epsilon=1e-5),
     BertConfig(**TINY | {"heads": 1, "layers": 1, "special_ids": NO_MASK}, num_segments=3),
     BertForPreTrainingConfig(**TINY, feed_forward=40),
     BertForPreTrainingConfig(**TINY | {"heads": 4}, activation="gelu_tanh", dropout=0.0),
@@ -151,15 +148,15 @@ EXAMPLES = (
 )
 
 
-class Read(NamedTuple):
-    """A row as the encoder leaves it."""
+class EncoderOutput(NamedTuple):
+    """A row after the encoder."""
 
     hidden: Tensor  # (B, T, D)
-    whole: Tensor | None  # (B, D) the row as one vector; None: it has no pooler
+    pooled: Tensor | None  # (B, D) the row as one vector; None without a pooler
 
 
 class Bert(Model):
-    """`model(ids, segment_ids)` reads rows (B, T): segments are 0 for the first sentence, 1 for the second."""
+    """`model(ids, segment_ids)` encodes rows (B, T): segment 0 is the first sentence, 1 the second."""
 
     config_class = BertConfig
     interface = "encoder"
@@ -173,53 +170,53 @@ class Bert(Model):
             context=config.context,
             num_segments=config.num_segments,
             dropout=config.dropout,
-            epsilon=config.epsilon,
+            epsilon=config.norm_epsilon,
         )
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         if config.pooler:
             self.pooler = Linear(config.width, config.width)
         small_normal(self)
 
-    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Read:
+    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> EncoderOutput:
         hidden = self.embedding(ids, segment_ids)
         mask = masks.padding_if_any(ids, self.config.special_ids.pad_id)
         for block in self.blocks:
             hidden = block(hidden, mask)
-        return Read(hidden, torch.tanh(self.pooler(hidden[:, 0])) if self.config.pooler else None)
+        return EncoderOutput(hidden, torch.tanh(self.pooler(hidden[:, 0])) if self.config.pooler else None)
 
-    def read(self, ids: Tensor, segment_ids: Tensor | None = None) -> Read:
-        """What `forward` gives, under the name that the models with heads have for it."""
+    def encode(self, ids: Tensor, segment_ids: Tensor | None = None) -> EncoderOutput:
+        """The same as `forward`; the models with heads have it too."""
         return self(ids, segment_ids)
 
     def encode_varlen(self, texts: Sequence[Sequence[int]]) -> Tensor:
         """The hidden states (T, D) of texts, concatenated; each attends to itself alone, and nothing is padded."""
         together = masks.Varlen([len(text) for text in texts])
         ids = torch.tensor([number for text in texts for number in text], device=self.input_embeddings.device)[None]
-        hidden = self.embedding(ids, None, masks.position_ids(together.segment_ids.to(ids.device)))
+        hidden = self.embedding(ids, None, masks.position_ids(together.document_ids.to(ids.device)))
         for block in self.blocks:
             hidden = block(hidden, together)
         return hidden[0]
 
     @property
     def encoder(self) -> "Bert":
-        """Itself, as the models with heads call it."""
+        """Itself; the models with heads have an `encoder`."""
         return self
 
     @property
     def input_embeddings(self) -> Tensor:
-        """The matrix (V, D) that words are looked up in."""
+        """The embedding matrix (V, D)."""
         return self.embedding.tokens.weight
 
 
 class Block(nn.Module):
-    """Self-attention, then feed-forward, each added and then normed."""
+    """Self-attention, then feed-forward (post-norm)."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.attention = SelfAttention(config.width, config.heads, causal=False)
-        self.norm_attention = LayerNorm(config.width, eps=config.epsilon)
+        self.norm_attention = LayerNorm(config.width, eps=config.norm_epsilon)
         self.feed_forward = FeedForward(config.width, config.feed_forward or 4 * config.width, config.activation)
-        self.norm_feed_forward = LayerNorm(config.width, eps=config.epsilon)
+        self.norm_feed_forward = LayerNorm(config.width, eps=config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
         self.hidden = Tap()
 
@@ -239,69 +236,69 @@ class EncoderWithHead(Model):
         super().__init__(config)
         self.encoder = Bert(config)
 
-    def read(self, ids: Tensor, segment_ids: Tensor | None = None) -> Read:
+    def encode(self, ids: Tensor, segment_ids: Tensor | None = None) -> EncoderOutput:
         return self.encoder(ids, segment_ids)
 
     @property
     def input_embeddings(self) -> Tensor:
-        """The matrix (V, D) that words are looked up in."""
+        """The embedding matrix (V, D)."""
         return self.encoder.input_embeddings
 
 
-def word_head(config: BertConfig) -> WordHead:
-    return WordHead(config.vocab_size, config.width, activation=config.activation, epsilon=config.epsilon)
+def masked_lm_head(config: BertConfig) -> WordHead:
+    return WordHead(config.vocab_size, config.width, activation=config.activation, epsilon=config.norm_epsilon)
 
 
-class Pretrained(NamedTuple):
-    """What a pretraining model says of its rows."""
+class PreTrainingOutput(NamedTuple):
+    """The outputs of pretraining."""
 
     tokens: Tensor  # (B, T, V) logits of the token at each position
-    next: Tensor  # (B, 2) logits: 0 the second sentence follows the first, 1 it comes from elsewhere
+    next: Tensor  # (B, 2) logits: 0 the second sentence follows the first, 1 it does not
 
 
 class BertForPreTraining(EncoderWithHead):
-    """Hidden words and the next sentence: what BERT learns from any text."""
+    """Masked tokens and the next sentence: what BERT learns from any text."""
 
     config_class = BertForPreTrainingConfig
 
     def __init__(self, config: BertForPreTrainingConfig) -> None:
         super().__init__(config)
-        self.head = word_head(config)
+        self.head = masked_lm_head(config)
         self.next = Linear(config.width, 2)
         small_normal(self)
 
-    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Pretrained:
-        hidden, whole = self.read(ids, segment_ids)
-        assert whole is not None
-        return Pretrained(self.word_logits(hidden), self.next_logits(whole))
+    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> PreTrainingOutput:
+        hidden, pooled = self.encode(ids, segment_ids)
+        assert pooled is not None
+        return PreTrainingOutput(self.token_logits(hidden), self.next_sentence_logits(pooled))
 
-    def word_logits(self, hidden: Tensor) -> Tensor:
-        """(…, V) for words (…, D): those that were hidden, say, and no others."""
+    def token_logits(self, hidden: Tensor) -> Tensor:
+        """(…, V) for hidden states (…, D), such as those of the masked tokens alone."""
         return self.head(hidden, self.encoder.embedding.tokens)
 
-    def next_logits(self, whole: Tensor) -> Tensor:
-        return self.next(whole)
+    def next_sentence_logits(self, pooled: Tensor) -> Tensor:
+        return self.next(pooled)
 
 
 class BertForMaskedLM(EncoderWithHead):
-    """Hidden words alone: logits (B, T, V)."""
+    """Masked tokens alone: logits (B, T, V)."""
 
     config_class = BertForMaskedLMConfig
 
     def __init__(self, config: BertForMaskedLMConfig) -> None:
         super().__init__(config)
-        self.head = word_head(config)
+        self.head = masked_lm_head(config)
         small_normal(self)
 
     def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
-        return self.word_logits(self.read(ids, segment_ids).hidden)
+        return self.token_logits(self.encode(ids, segment_ids).hidden)
 
-    def word_logits(self, hidden: Tensor) -> Tensor:
+    def token_logits(self, hidden: Tensor) -> Tensor:
         return self.head(hidden, self.encoder.embedding.tokens)
 
 
 class BertForSequenceClassification(EncoderWithHead):
-    """The class of a row: logits (B, C); or its score, (B, 1)."""
+    """The class of a row: logits (B, C); without labels its score, (B, 1)."""
 
     config_class = BertForSequenceClassificationConfig
 
@@ -312,11 +309,11 @@ class BertForSequenceClassification(EncoderWithHead):
         small_normal(self)
 
     def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
-        return self.head(self.dropout(self.read(ids, segment_ids).whole))
+        return self.head(self.dropout(self.encode(ids, segment_ids).pooled))
 
 
 class BertForTokenClassification(EncoderWithHead):
-    """The tag of each word: logits (B, T, C)."""
+    """The tag of each token: logits (B, T, C)."""
 
     config_class = BertForTokenClassificationConfig
 
@@ -327,4 +324,4 @@ class BertForTokenClassification(EncoderWithHead):
         small_normal(self)
 
     def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
-        return self.head(self.dropout(self.read(ids, segment_ids).hidden))
+        return self.head(self.dropout(self.encode(ids, segment_ids).hidden))

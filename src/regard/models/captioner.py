@@ -1,19 +1,19 @@
-"""The image captioner that looks where it speaks of.
+"""The image captioner with attention.
 
-Xu et al. 2015, "Show, Attend and Tell". An encoder makes a grid of vectors of the picture, one a cell; a decoder
-writes the caption word by word and looks at the grid before each word. It differs from the RNN translator and the
-Transformer in what is read: a picture has no words, so the memory is its cells, as many for every picture.
+Xu et al. 2015, "Show, Attend and Tell". An encoder turns the image into a grid of vectors, one for each cell; a decoder
+writes the caption token by token and attends to the grid at every step. It differs from the RNN translator and the
+Transformer in its source: the memory is the cells of the image, the same number for every image.
 
 Two decoders on the same grid:
 
     lstm          the paper's. The weights are a_t = softmax of score(s_{t-1}, h_i), additive; the context z_t = β_t Σ
-                  a_ti h_i, where the gate β_t = σ(f(s_{t-1})) says how much the picture matters for this word; the
-                  first states come from the mean of the grid; a word is chosen by E y_{t-1} + L_h s_t + L_z z_t (eq. 7)
-    transformer   masked self-attention over the words, cross-attention to the grid (pre-norm)
+                  a_ti h_i, where the gate β_t = σ(f(s_{t-1})) says how much the image matters for this token; the
+                  first states come from the mean of the grid; the logits from E y_{t-1} + L_h s_t + L_z z_t (eq. 7)
+    transformer   causal self-attention over the caption, cross-attention to the grid (pre-norm)
 
-and three encoders: convolutions, patches (see layers/image_encoder.py), and a ViT that has learned to see elsewhere
-(layers/vision_transformer.py). `look` gives logits and weights of one pass, for training that asks the weights of every
-cell to add up to one over the words (eq. 14).
+and three encoders: convolutions, patches (both in layers/image_encoder.py), and a pretrained ViT
+(layers/vision_transformer.py). `forward_with_attention` returns logits and attention weights of one pass, for a loss
+that makes the weights of every cell sum to one over the caption (eq. 14).
 """
 
 from dataclasses import dataclass
@@ -31,72 +31,69 @@ from regard.layers.decoding import CrossAttentionState, kept_inputs
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
-from regard.layers.image_encoder import (
-    Convolution,
-    ConvolutionEncoder,
-    PatchEncoder,
-    convolution_cost,
-    patch_cost,
-)
+from regard.layers.image_encoder import Convolution, ConvolutionEncoder, PatchEncoder, convolution_cost, patch_cost
 from regard.layers.kv_cache import KVCache
 from regard.layers.linear import Linear
 from regard.layers.positions import SinusoidalPositions
 from regard.layers.recurrent import LSTM, shown
 from regard.layers.tap import Tap
-from regard.layers.vision_transformer import VisionTransformer, ViTConfig
-from regard.models.base import Model, Seq2SeqConfig, heads_fit
+from regard.layers.vision_transformer import ViTConfig, ViTEncoder
+from regard.models.base import Model, Seq2SeqConfig, check_heads
 
 
 class CaptionerConfig(Seq2SeqConfig):
-    """What a captioner is made of."""
+    """The config of a captioner."""
 
-    vocab_size: int = Field(4_000, ge=4, description="ids the table has; a new tokenizer is trained to this size")
-    side: int = Field(64, ge=4, description="pixels of a picture's side; pictures are brought to it")
-    cell: int = Field(8, ge=2, description="pixels of a grid cell's side: P = (side / cell)²")
+    vocab_size: int = Field(4_000, ge=4, description="V; a new tokenizer is trained to this size")
+    image_size: int = Field(64, ge=4, description="height and width in pixels; images are resized to it")
+    cell_size: int = Field(8, ge=2, description="height and width of a grid cell in pixels: P = (image / cell size)²")
     encoder: Literal["cnn", "patches", "vit"] = Field("cnn", description="how the grid is made")
-    vit: ViTConfig | None = Field(None, description="what the ViT is made of, where the encoder is one")
-    blocks: int = Field(1, ge=1, description="of the encoder: a halving, of convolutions; in all, of patches")
-    decoder: Literal["lstm", "transformer"] = Field("lstm", description="what writes")
-    layers: int = Field(1, ge=1, description="of the decoder; of LSTMs the first one looks")
-    width: int = Field(128, ge=2, description="D, the length of every cell's and word's vector")
-    heads: int = Field(4, ge=1, description="H, attentions side by side, of patches and of the Transformer")
-    feed_forward: int = Field(256, ge=1, description="inner width of the feed-forward network, where there is one")
+    vit: ViTConfig | None = Field(None, description="the config of the ViT, if the encoder is one")
+    encoder_blocks: int = Field(
+        1, ge=1, description="blocks of the encoder: after each halving (cnn), or in all (patches)"
+    )
+    decoder: Literal["lstm", "transformer"] = Field("lstm", description="what writes the caption")
+    layers: int = Field(1, ge=1, description="of the decoder; of LSTM layers the first one attends")
+    width: int = Field(128, ge=2, description="D, the width of the hidden states")
+    heads: int = Field(4, ge=1, description="H, attention heads of patches and of the Transformer")
+    feed_forward: int = Field(256, ge=1, description="inner width of the feed-forward networks")
     dropout: float = Field(0.0, ge=0, lt=1)
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        heads_fit(self.width, self.heads)
+    def _check_sizes(self) -> Self:
+        check_heads(self.width, self.heads)
+        image, cell = self.image_size, self.cell_size
         if (self.encoder == "vit") != (self.vit is not None):
             raise ConfigError(
-                f"model.encoder={self.encoder}: a ViT comes from a folder, and with it what it is made of; "
-                "begin --from one for vit, and leave model.encoder out"
+                f"model.encoder={self.encoder}: the config of a ViT comes with its folder; "
+                "start --from one to use a ViT, and leave model.encoder out"
             )
-        if self.side % self.cell:
+        if image % cell:
             raise ConfigError(
-                f"model.side={self.side} does not divide into cells of model.cell={self.cell} pixels; "
-                f"try model.side={self.side - self.side % self.cell or self.cell}"
+                f"model.image_size={image} does not divide into cells of model.cell_size={cell} pixels; "
+                f"try model.image_size={image - image % cell or cell}"
             )
-        if self.encoder == "cnn" and self.cell & (self.cell - 1):
-            raise ConfigError(f"model.cell={self.cell}: convolutions halve a picture; wanted 2, 4, 8, 16 or so")
-        if self.encoder == "cnn" and self.width % (self.cell // 2):
+        if self.encoder == "cnn" and cell & (cell - 1):
+            raise ConfigError(f"model.cell_size={cell}: convolutions halve an image; wanted 2, 4, 8, 16 or so")
+        if self.encoder == "cnn" and self.width % (cell // 2):
             raise ConfigError(
-                f"model.width={self.width} is no multiple of {self.cell // 2}: the channels double at each halving but "
-                f"the first; try model.width={self.width + -self.width % (self.cell // 2)}"
+                f"model.width={self.width} is no multiple of {cell // 2}: the channels double at each halving but "
+                f"the first; try model.width={self.width + -self.width % (cell // 2)}"
             )
         return self
 
     @property
     def grid(self) -> int:
-        """Cells of a side."""
-        return self.side // self.cell
+        """Cells in a row or column."""
+        return self.image_size // self.cell_size
 
     @property
-    def cells(self) -> int:
+    def num_cells(self) -> int:
         """P."""
         return self.grid**2
 
     def flops(self, target: int) -> cost.ForwardCost:
-        m, d, p, layers = target, self.width, self.cells, self.layers
+        m, d, p, layers = target, self.width, self.num_cells, self.layers
         if self.decoder == "transformer":
             block = cost.block(m, d, self.feed_forward) + cost.cross_attention(m, p, d)
             return self._encoder_flops() + cost.ForwardCost(
@@ -112,45 +109,38 @@ class CaptionerConfig(Seq2SeqConfig):
         )
 
     def _encoder_flops(self) -> cost.ForwardCost:
+        image: dict[str, int] = {"image_size": self.image_size, "cell_size": self.cell_size}
         if self.vit is not None:
-            return self.vit.flops(side=self.side, cell=self.cell) + cost.ForwardCost(
-                self.cells * self.vit.width * self.width
-            )
+            return self.vit.flops(**image) + cost.ForwardCost(self.num_cells * self.vit.width * self.width)
+        sizes = image | {"width": self.width, "blocks": self.encoder_blocks}
         if self.encoder == "cnn":
-            return convolution_cost(side=self.side, cell=self.cell, width=self.width, blocks=self.blocks)
-        return patch_cost(
-            side=self.side,
-            cell=self.cell,
-            width=self.width,
-            heads=self.heads,
-            blocks=self.blocks,
-            feed_forward=self.feed_forward,
-        )
+            return convolution_cost(**sizes)
+        return patch_cost(**sizes, heads=self.heads, feed_forward=self.feed_forward)
 
 
-TINY: dict[str, Any] = {"vocab_size": 40, "side": 32, "cell": 8, "width": 24, "heads": 3, "feed_forward": 32}
+TINY: dict[str, Any] = {"vocab_size": 40, "image_size": 32, "cell_size": 8, "width": 24, "heads": 3, "feed_forward": 32}
 TINY_VIT = ViTConfig(width=16, heads=2, layers=2, feed_forward=20)
-NO_BIAS = TINY_VIT.model_copy(update={"bias": False})
+NO_BIAS = TINY_VIT.model_copy(update={"qkv_bias": False})
 EXAMPLES = (
     CaptionerConfig(**TINY),
     CaptionerConfig(**TINY, decoder="transformer", layers=2, dropout=0.1),
-    CaptionerConfig(**TINY, encoder="patches", blocks=2, layers=2, dropout=0.1),
-    CaptionerConfig(**TINY | {"cell": 4, "side": 16}, encoder="patches", decoder="transformer"),
-    CaptionerConfig(**TINY | {"cell": 4, "side": 16}, blocks=2),
+    CaptionerConfig(**TINY, encoder="patches", encoder_blocks=2, layers=2, dropout=0.1),
+    CaptionerConfig(**TINY | {"cell_size": 4, "image_size": 16}, encoder="patches", decoder="transformer"),
+    CaptionerConfig(**TINY | {"cell_size": 4, "image_size": 16}, encoder_blocks=2),
     CaptionerConfig(**TINY, encoder="vit", vit=TINY_VIT),
-    CaptionerConfig(**TINY | {"cell": 16}, encoder="vit", vit=NO_BIAS, decoder="transformer"),
+    CaptionerConfig(**TINY | {"cell_size": 16}, encoder="vit", vit=NO_BIAS, decoder="transformer"),
 )
 
 
-class Looked(NamedTuple):
-    """What one pass gives where the weights are wanted too."""
+class LogitsAndWeights(NamedTuple):
+    """What `forward_with_attention` returns."""
 
     logits: Tensor  # (B, T, V)
-    weights: Tensor  # (B, H, T, P), the heads of all layers side by side
+    weights: Tensor  # (B, H, T, P), the heads of all layers concatenated
 
 
 class Captioner(Model):
-    """`model(pixels, target)` gives logits (B, T, V): at each place, for the token that comes next."""
+    """`model(pixels, target)` returns logits (B, T, V): at each position, for the next token."""
 
     config_class = CaptionerConfig
     interface = "captioner"
@@ -158,29 +148,13 @@ class Captioner(Model):
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__(config)
-        self.encoder: ConvolutionEncoder | PatchEncoder | ViTEncoder
-        if config.vit is not None:
-            self.encoder = ViTEncoder(config.vit, side=config.side, cell=config.cell, width=config.width)
-        elif config.encoder == "cnn":
-            self.encoder = ConvolutionEncoder(
-                side=config.side, cell=config.cell, width=config.width, blocks=config.blocks
-            )
-        else:
-            self.encoder = PatchEncoder(
-                side=config.side,
-                cell=config.cell,
-                width=config.width,
-                heads=config.heads,
-                blocks=config.blocks,
-                feed_forward=config.feed_forward,
-                dropout=config.dropout,
-            )
+        self.encoder = make_encoder(config)
         self.decoder: LSTMDecoder | TransformerDecoder = DECODERS[config.decoder](config)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Xavier for matrices, zero for biases; embeddings, convolutions and LSTMs have their own start."""
-        if self.input_embeddings.is_meta:  # weights come from elsewhere
+        """Xavier for matrices, zero for biases; embeddings, convolutions and LSTMs initialize themselves."""
+        if self.input_embeddings.is_meta:  # weights will be loaded
             return
         own = [id(part) for module in self.modules() if isinstance(module, LSTM) for part in module.modules()]
         for module in self.modules():
@@ -190,80 +164,76 @@ class Captioner(Model):
                     nn.init.zeros_(module.bias)
 
     def forward(self, pixels: Tensor, target: Tensor) -> Tensor:
-        """Logits (B, T, V) for pixels (B, 3, side, side) and the caption so far (B, T), begin symbol first.
+        """Logits (B, T, V) for pixels (B, 3, size, size) and the caption so far (B, T), which begins with `bos_id`.
 
         Rows are padded at the end.
         """
         return self.decoder(target, self.start(pixels))
 
-    def look(self, pixels: Tensor, target: Tensor) -> Looked:
-        """The same, and where it looked: gradients go through both."""
+    def forward_with_attention(self, pixels: Tensor, target: Tensor) -> LogitsAndWeights:
+        """The same, and the attention weights: gradients go through both."""
         weights: list[Tensor] = []
         logits = self.decoder(target, self.start(pixels), weights)
-        return Looked(logits, torch.cat(weights, dim=1))
+        return LogitsAndWeights(logits, torch.cat(weights, dim=1))
 
     def start(self, pixels: Tensor) -> "LSTMState | CrossAttentionState":
-        """See the picture once; what `step` needs from then on."""
-        side = self.config.side
-        assert pixels.shape[1:] == (3, side, side), f"pixels {tuple(pixels.shape)}, wanted (B, 3, {side}, {side})"
+        """Encode the images once; the state of `step`."""
+        size = self.config.image_size
+        assert pixels.shape[1:] == (3, size, size), f"pixels {tuple(pixels.shape)}, wanted (B, 3, {size}, {size})"
         first = torch.full((len(pixels),), self.config.special_ids.bos_id, device=pixels.device)
-        return self.decoder.begin(self.encoder(pixels), first)
+        return self.decoder.start(self.encoder(pixels), first)
 
     def step(
         self, tokens: Tensor, state: "LSTMState | CrossAttentionState"
     ) -> tuple[Tensor, "LSTMState | CrossAttentionState"]:
-        """Logits (B, V) for what follows one more token (B,) in every row."""
+        """Logits (B, V) for the token after one more token (B,) in every row."""
         return self.decoder.step(tokens, state), state  # type: ignore[arg-type]
 
     @property
     def alignment_taps(self) -> list[str]:
-        """The taps that tell which cells a word comes from, all that look at the grid: (B, H, T, P) each."""
-        return [f"decoder.{path}" for path in self.decoder.looking]
+        """The taps of all attention to the grid: (B, H, T, P) each."""
+        return [f"decoder.{path}" for path in self.decoder.attention_taps]
 
     @property
     def input_embeddings(self) -> Tensor:
-        """The matrix (V, D) that words are looked up in."""
+        """The embedding matrix (V, D)."""
         return self.decoder.embedding.weight
 
     @property
     def blocks(self) -> list[nn.Module]:
-        """The repeated parts, for whoever compiles, shards or recomputes them from outside."""
+        """The repeated blocks, for activation checkpointing, compiling and sharding from outside."""
         return [*self.encoder.blocks, *self.decoder.blocks]
 
 
-class ViTEncoder(nn.Module):
-    """A ViT's cells as the grid: colors as it knows them, without its first word, one matrix to the decoder's width."""
-
-    def __init__(self, vit: ViTConfig, *, side: int, cell: int, width: int) -> None:
-        super().__init__()
-        self.mean, self.deviation = vit.mean, vit.deviation
-        self.transformer = VisionTransformer(vit, side=side, cell=cell)
-        self.project = Linear(vit.width, width)
-        self.grid = Tap()
-
-    @property
-    def blocks(self) -> nn.ModuleList:
-        return self.transformer.blocks
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        hidden = self.transformer(renormalize(pixels, self.mean, self.deviation))
-        return self.grid(self.project(hidden[:, 1:]))  # (B, P, D)
+def make_encoder(config: CaptionerConfig) -> ConvolutionEncoder | PatchEncoder | ViTEncoder:
+    sizes = {"image_size": config.image_size, "cell_size": config.cell_size, "width": config.width}
+    if config.vit is not None:
+        return ViTEncoder(config.vit, **sizes, normalize=renormalize)
+    if config.encoder == "cnn":
+        return ConvolutionEncoder(**sizes, blocks=config.encoder_blocks)
+    return PatchEncoder(
+        **sizes,
+        heads=config.heads,
+        blocks=config.encoder_blocks,
+        feed_forward=config.feed_forward,
+        dropout=config.dropout,
+    )
 
 
-# ------------------------------------------------ the paper's decoder
+# ------------------------------------------------ the decoder of the paper
 
 
 @dataclass
 class LSTMState:
-    """What decoding carries. Rows may be several to a picture (beams); keys and values are kept once a picture."""
+    """The state of decoding. An image may have several rows (beams); its keys and values are stored once."""
 
     first: Tensor  # (B,) the tokens to step first
-    states: list[Tensor]  # (B, 2, D) of each layer: what it shows, what it keeps
-    key: Tensor  # (pictures, 1, P, D)
-    value: Tensor  # (pictures, 1, P, D)
+    states: list[Tensor]  # (B, 2, D) of each layer: output and cell state
+    key: Tensor  # (images, 1, P, D)
+    value: Tensor  # (images, 1, P, D)
 
     def reorder(self, rows: Tensor) -> None:
-        """Row i becomes what row rows[i] was; rows (pictures, beams) says that each line shares a picture."""
+        """Row i becomes what row rows[i] was; rows may be (images, beams): the beams of an image share its grid."""
         moved = kept_inputs(rows, len(self.first), len(self.key))
         if moved is not None:
             self.key, self.value = self.key[moved], self.value[moved]
@@ -273,9 +243,9 @@ class LSTMState:
 
 
 class LSTMDecoder(nn.Module):
-    """An LSTM that looks at the grid before each word. With several layers the others stand on the one that looks."""
+    """An LSTM that attends to the grid at every step. With several layers, the first one attends."""
 
-    looking = ("weights",)
+    attention_taps = ("weights",)
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
@@ -297,54 +267,54 @@ class LSTMDecoder(nn.Module):
 
     @property
     def blocks(self) -> list[nn.Module]:
-        """None that is run as a whole: each step waits for the one before it."""
+        """None: each step depends on the one before it."""
         return []
 
-    def begin(self, grid: Tensor, first: Tensor) -> LSTMState:
-        """Before the first word: s₀ from the mean of the grid (B, P, D), and the keys U h_i, the same at every step."""
+    def start(self, grid: Tensor, first: Tensor) -> LSTMState:
+        """s₀ from the mean of the grid (B, P, D), and the keys U h_i, the same at every step."""
         mean = grid.mean(1)
         states = [begin(mean).tanh().unflatten(-1, (2, -1)) for begin in self.begins]
         return LSTMState(first, states, self.key(grid)[:, None], grid[:, None])
 
-    def forward(self, target: Tensor, state: LSTMState, seen: list[Tensor] | None = None) -> Tensor:
-        """Logits (B, T, V) behind each token of the target (B, T); the weights go to `seen`. Moves the state on."""
+    def forward(self, target: Tensor, state: LSTMState, collected: list[Tensor] | None = None) -> Tensor:
+        """Logits (B, T, V) for target (B, T); advances the state, and appends the attention weights to `collected`."""
         hidden = self.dropout(self.embedding(target))
         first: LSTM = self.cells[0]  # type: ignore[assignment]
-        given = first.input(hidden.transpose(0, 1))  # (T, B, 4 D)
+        inputs = first.input(hidden.transpose(0, 1))  # (T, B, 4 D)
         states, contexts, weights = [state.states[0]], [], []
-        for word in given:
-            context, looked = self._look(shown(states[-1]), state)
-            states.append(first.step(word + self.context(context), states[-1]))
+        for step_input in inputs:
+            context, step_weights = self._attend(shown(states[-1]), state)
+            states.append(first.step(step_input + self.context(context), states[-1]))
             contexts.append(context)
-            weights.append(looked)
+            weights.append(step_weights)
         layer = torch.stack(states[1:])  # (T, B, 2, D)
         ends = [layer[-1]]
         for cell, begin in zip(self.cells[1:], state.states[1:], strict=True):
             layer = cell.run(cell.input(shown(layer)), begin)  # type: ignore[operator]
             ends.append(layer[-1])
         state.states = ends
-        if seen is not None:
-            seen.append(torch.cat(weights, dim=2))
+        if collected is not None:
+            collected.append(torch.cat(weights, dim=2))
         deep = hidden + self.output_state(self.states(shown(layer).transpose(0, 1)))
         deep = deep + self.output_context(torch.stack(contexts, dim=1))
         return self.output.logits(self.dropout(deep))
 
     def step(self, tokens: Tensor, state: LSTMState) -> Tensor:
-        """Logits (B, V) behind one more token (B,)."""
+        """Logits (B, V) for the token after one more token (B,)."""
         return self(tokens[:, None], state)[:, 0]
 
-    def _look(self, before: Tensor, state: LSTMState) -> tuple[Tensor, Tensor]:
-        """z_t (B, D) for the states s_{t-1} (B, D), and the weights (pictures, 1, beams, P)."""
+    def _attend(self, before: Tensor, state: LSTMState) -> tuple[Tensor, Tensor]:
+        """z_t (B, D) for the states s_{t-1} (B, D), and the weights (images, 1, beams, P)."""
         query = self.query(before).view(len(state.key), 1, -1, before.shape[-1])
         steps = attend_written_out(query, state.key, state.value, similarity=self.similarity, tap=self.weights)
         return self.gate(before).sigmoid() * steps.output.flatten(0, 2), steps.weights
 
 
-# ------------------------------------------------ the Transformer's
+# ------------------------------------------------ the Transformer decoder
 
 
 class TransformerDecoder(nn.Module):
-    """Each block looks back at what is written, then at the grid."""
+    """Each block attends to the caption so far, then to the grid."""
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
@@ -355,23 +325,23 @@ class TransformerDecoder(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     @property
-    def looking(self) -> list[str]:
-        return [f"blocks.{number}.memory_attention.weights" for number in range(len(self.blocks))]
+    def attention_taps(self) -> list[str]:
+        return [f"blocks.{number}.cross_attention.weights" for number in range(len(self.blocks))]
 
-    def begin(self, grid: Tensor, first: Tensor) -> CrossAttentionState:
-        """Before the first word: the grid (B, P, D) as each block sees it, projected once a picture."""
-        memory = [block.memory_attention.remember(grid) for block in self.blocks]  # type: ignore[union-attr, operator]
+    def start(self, grid: Tensor, first: Tensor) -> CrossAttentionState:
+        """Keys and values of the grid (B, P, D) for each block, projected once an image."""
+        memory = [block.cross_attention.remember(grid) for block in self.blocks]  # type: ignore[union-attr, operator]
         return CrossAttentionState(first, memory, [KVCache() for _ in self.blocks])
 
-    def forward(self, target: Tensor, state: CrossAttentionState, seen: list[Tensor] | None = None) -> Tensor:
-        """Logits (B, T, V) behind each token of the target (B, T), all at once; the weights go to `seen`."""
+    def forward(self, target: Tensor, state: CrossAttentionState, collected: list[Tensor] | None = None) -> Tensor:
+        """Logits (B, T, V) for target (B, T); appends the attention weights to `collected`."""
         hidden = self._embed(target, 0)
         for block, memory in zip(self.blocks, state.memory, strict=True):
-            hidden = block(hidden, memory, seen=seen)
+            hidden = block(hidden, memory, collected=collected)
         return self.embedding.logits(self.norm(hidden))
 
     def step(self, tokens: Tensor, state: CrossAttentionState) -> Tensor:
-        """Logits (B, V) behind one more token (B,); the caches grow."""
+        """Logits (B, V) for the token after one more token (B,); the caches grow."""
         hidden = self._embed(tokens[:, None], state.caches[0].length)
         for block, memory, cache in zip(self.blocks, state.memory, state.caches, strict=True):
             hidden = block(hidden, memory, cache)
@@ -382,37 +352,37 @@ class TransformerDecoder(nn.Module):
 
 
 class DecoderBlock(nn.Module):
-    """Masked self-attention, cross-attention to the grid, feed-forward, each behind its norm."""
+    """Causal self-attention, cross-attention to the grid, feed-forward (pre-norm)."""
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
         self.norm_attention = nn.LayerNorm(config.width)
         self.attention = MultiHeadAttention(config.width, config.heads)
-        self.norm_memory_attention = nn.LayerNorm(config.width)
-        self.memory_attention = MultiHeadAttention(config.width, config.heads)
+        self.norm_cross_attention = nn.LayerNorm(config.width)
+        self.cross_attention = MultiHeadAttention(config.width, config.heads)
         self.norm_feed_forward = nn.LayerNorm(config.width)
         self.feed_forward = FeedForward(config.width, config.feed_forward)
         self.dropout = Dropout(config.dropout)
         self.hidden = Tap()
 
     def forward(
-        self, hidden: Tensor, memory: KeysValues, cache: KVCache | None = None, seen: list[Tensor] | None = None
+        self, hidden: Tensor, memory: KeysValues, cache: KVCache | None = None, collected: list[Tensor] | None = None
     ) -> Tensor:
-        hidden = hidden + self.dropout(self._look_back(self.norm_attention(hidden), cache))
-        hidden = hidden + self.dropout(self._look_at(self.norm_memory_attention(hidden), memory, seen))
+        hidden = hidden + self.dropout(self._self_attention(self.norm_attention(hidden), cache))
+        hidden = hidden + self.dropout(self._cross_attention(self.norm_cross_attention(hidden), memory, collected))
         hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         return self.hidden(hidden)
 
-    def _look_back(self, hidden: Tensor, cache: KVCache | None) -> Tensor:
+    def _self_attention(self, hidden: Tensor, cache: KVCache | None) -> Tensor:
         return self.attention.look_around(hidden, causal=True, cache=cache)
 
-    def _look_at(self, hidden: Tensor, memory: KeysValues, seen: list[Tensor] | None) -> Tensor:
-        # Beams share their picture's memory: (B * beams, 1, D) queries become (B, beams, D).
+    def _cross_attention(self, hidden: Tensor, memory: KeysValues, collected: list[Tensor] | None) -> Tensor:
+        # The beams of an image share its memory: (B * beams, 1, D) queries become (B, beams, D).
         shared = hidden.reshape(len(memory.key), -1, hidden.shape[-1])
-        if seen is None:
-            return self.memory_attention.look(shared, memory).reshape(hidden.shape)
-        found, weights = self.memory_attention.look_and_show(shared, memory)
-        seen.append(weights)
+        if collected is None:
+            return self.cross_attention.look(shared, memory).reshape(hidden.shape)
+        found, weights = self.cross_attention.look_and_show(shared, memory)
+        collected.append(weights)
         return found.reshape(hidden.shape)
 
 

@@ -1,10 +1,10 @@
-"""GPT: the decoder half of the Transformer, alone, writing on from any text.
+"""GPT: the decoder half of the Transformer, alone, continuing any text.
 
-Radford et al. 2019, "Language Models are Unsupervised Multitask Learners" (GPT-2). Each word looks back at the words
-before it and says which comes next; there is no source and no memory. It differs from the 2017 decoder in that the norm
-stands before each sublayer and once more at the end, in learned positions, and in GELU; from Llama, its modern
-relative, in nearly every leaf, but not in the wiring. Dropout stands on embedding plus position and on each sublayer's
-output; GPT-2's third one, on the attention weights, is left out: the fast kernel has none.
+Radford et al. 2019, "Language Models are Unsupervised Multitask Learners" (GPT-2). Each token attends to the tokens
+before it and predicts the next; there is no source and no cross-attention. It differs from the 2017 decoder in pre-norm
+with one more norm at the end, learned positions, and GELU; from Llama, its modern relative, in nearly every layer, but
+not in the wiring. Dropout is on embedding plus position and on the output of each sublayer; GPT-2's third dropout, on
+the attention weights, is left out: the fast kernel has none.
 """
 
 from collections.abc import Sequence
@@ -23,25 +23,25 @@ from regard.layers.initializing import small_normal
 from regard.layers.kv_cache import KVCache
 from regard.layers.positions import LearnedPositions
 from regard.layers.tap import Tap
-from regard.models.base import CausalLMConfig, CausalLMIds, Model, heads_fit
+from regard.models.base import CausalLMConfig, CausalLMIds, Model, check_heads
 from regard.ops.shortlist import ArgmaxShortlist
 
 
 class GPTConfig(CausalLMConfig):
-    """What a GPT is made of; the defaults are those of the smallest GPT-2."""
+    """The config of a GPT; the defaults are those of the smallest GPT-2."""
 
-    width: int = Field(768, ge=1, description="D, the length of every word vector")
-    heads: int = Field(12, ge=1, description="H, attentions side by side")
+    width: int = Field(768, ge=1, description="D, the width of the hidden states")
+    heads: int = Field(12, ge=1, description="H, attention heads")
     layers: int = Field(12, ge=1)
     feed_forward: int | None = Field(None, ge=1, description="inner width of the feed-forward network; none: 4 D")
     activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = "gelu_tanh"
-    tied: bool = Field(True, description="the table of words is also the output layer")
+    tie_embeddings: bool = Field(True, description="the embedding matrix is also the output layer")
     dropout: float = Field(0.1, ge=0, lt=1)
-    epsilon: float = Field(1e-5, gt=0, description="of the norms")
+    norm_epsilon: float = Field(1e-5, gt=0, description="epsilon of the layer norms")
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        heads_fit(self.width, self.heads)
+    def _check_heads(self) -> Self:
+        check_heads(self.width, self.heads)
         return self
 
     def flops(self, tokens: int) -> cost.ForwardCost:
@@ -64,7 +64,7 @@ SIZES = {
 TINY = {"vocab_size": 40, "context": 32, "width": 24}
 EXAMPLES = (
     GPTConfig(**TINY, heads=3, layers=2, special_ids=CausalLMIds(bos_id=1, eos_id=2)),
-    GPTConfig(**TINY, heads=1, layers=2, special_ids=CausalLMIds(bos_id=1, eos_id=2), tied=False),
+    GPTConfig(**TINY, heads=1, layers=2, special_ids=CausalLMIds(bos_id=1, eos_id=2), tie_embeddings=False),
     GPTConfig(
         **TINY, heads=4, layers=2, special_ids=CausalLMIds(bos_id=1, eos_id=2), activation="relu", feed_forward=40
     ),
@@ -73,7 +73,7 @@ EXAMPLES = (
 
 
 class GPT(Model):
-    """`model(ids)` gives logits (B, T, V): at each place, for the token that comes next."""
+    """`model(ids)` returns logits (B, T, V): at each position, for the next token."""
 
     config_class = GPTConfig
     interface = "causal_lm"
@@ -86,19 +86,19 @@ class GPT(Model):
         self.positions = LearnedPositions(config.context, config.width)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.width, eps=config.epsilon)
-        if not config.tied:
+        self.norm = nn.LayerNorm(config.width, eps=config.norm_epsilon)
+        if not config.tie_embeddings:
             self.output = Embedding(config.vocab_size, config.width, scaled=False)
         small_normal(self, config.layers)
 
-    def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
-        """Logits (B, T, V) for ids (B, T). With segments, a row may hold several texts that do not see each other."""
-        return self.logits(self.read(ids, segment_ids))
+    def forward(self, ids: Tensor, document_ids: Tensor | None = None) -> Tensor:
+        """Logits (B, T, V) for ids (B, T). With `document_ids`, the documents of a row do not attend to each other."""
+        return self.logits(self.hidden_states(ids, document_ids))
 
-    def read(self, ids: Tensor, segment_ids: Tensor | None = None) -> Tensor:
-        """The words (B, T, D) as they come out of the last norm: all but the output layer."""
-        position_ids, mask = positions_and_mask(segment_ids)
-        return self._through(self._embed(ids, 0, position_ids), mask)
+    def hidden_states(self, ids: Tensor, document_ids: Tensor | None = None) -> Tensor:
+        """(B, T, D), after the last norm: all but the output layer."""
+        position_ids, mask = positions_and_mask(document_ids)
+        return self._run_blocks(self._embed(ids, 0, position_ids), mask)
 
     @shortlisted
     def logits(self, hidden: Tensor) -> Tensor:
@@ -106,31 +106,31 @@ class GPT(Model):
 
     @property
     def input_embeddings(self) -> Tensor:
-        """The matrix (V, D) that words are looked up in."""
+        """The embedding matrix (V, D)."""
         return self.embedding.weight
 
     @property
-    def table(self) -> Tensor:
-        """The matrix (V, D) of the output layer, for a loss that does not want all logits at once."""
+    def output_embeddings(self) -> Tensor:
+        """The matrix (V, D) of the output layer, for a loss that does not compute all logits at once."""
         return self._output.weight
 
     def start(self, prompts: Sequence[Sequence[int]]) -> PromptState:
-        """Read the prompts, of any lengths, but for the last token of each, which `step` takes first."""
+        """Prefill: all tokens of the prompts, of any lengths, but the last of each, which is the first of `step`."""
         state, before, position_ids, mask = prefill_inputs(prompts, len(self.blocks), self.embedding.weight.device)
         if before.shape[1]:
-            self._through(self._embed(before, 0, position_ids), mask, state.caches)
+            self._run_blocks(self._embed(before, 0, position_ids), mask, state.caches)
         return state
 
     @shortlisted
     def step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
-        """Logits (B, V) for what follows one more token (B,) in every row."""
+        """Logits (B, V) for the token after one more token (B,) in every row."""
         hidden, state = self.decode_step(tokens, state)
         return self.logits(hidden), state
 
     def decode_step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
-        """A step without its logits: the hidden states (B, D) they are computed from."""
+        """A step without the output layer: hidden states (B, D)."""
         hidden = self._embed(tokens[:, None], state.length, state.position_ids())
-        return self._through(hidden, state.mask(), state.caches)[:, 0], state
+        return self._run_blocks(hidden, state.mask(), state.caches)[:, 0], state
 
     def argmax_shortlist(self) -> ArgmaxShortlist | None:
         """Finds the id with the largest logit for such hidden states without computing all of them."""
@@ -138,26 +138,26 @@ class GPT(Model):
 
     @property
     def _output(self) -> Embedding:
-        return self.embedding if self.config.tied else self.output
+        return self.embedding if self.config.tie_embeddings else self.output
 
     def _embed(self, ids: Tensor, start: int, position_ids: Tensor | None) -> Tensor:
         stop = start + ids.shape[1]
         return self.dropout(self.embedding(ids) + self.positions(start, stop, position_ids))
 
-    def _through(self, hidden: Tensor, mask: Tensor | None, caches: list[KVCache] | None = None) -> Tensor:
+    def _run_blocks(self, hidden: Tensor, mask: Tensor | None, caches: list[KVCache] | None = None) -> Tensor:
         for number, block in enumerate(self.blocks):
             hidden = block(hidden, mask, None if caches is None else caches[number])
         return self.norm(hidden)
 
 
 class Block(nn.Module):
-    """Self-attention, then feed-forward, each behind its norm and added."""
+    """Self-attention, then feed-forward (pre-norm)."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
-        self.norm_attention = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.norm_attention = nn.LayerNorm(config.width, eps=config.norm_epsilon)
         self.attention = SelfAttention(config.width, config.heads)
-        self.norm_feed_forward = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.norm_feed_forward = nn.LayerNorm(config.width, eps=config.norm_epsilon)
         self.feed_forward = FeedForward(config.width, config.feed_forward or 4 * config.width, config.activation)
         self.dropout = Dropout(config.dropout)
         self.hidden = Tap()

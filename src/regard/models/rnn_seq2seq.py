@@ -1,17 +1,17 @@
-"""The recurrent translator, without attention and with it.
+"""The recurrent encoder-decoder, without and with attention.
 
-An encoder reads the source word by word, h_t = f(x_t, h_{t-1}); a decoder writes, s_t = g(y_{t-1}, s_{t-1}, c). What
-goes from one to the other is the bridge, and the three bridges are the lecture's three steps:
+An encoder reads the source token by token, h_t = f(x_t, h_{t-1}); a decoder writes, s_t = g(y_{t-1}, s_{t-1}, c). The
+bridge connects the two, and the three bridges are the three steps of the lecture:
 
     LastState       s₀ = h_T, and nothing more (Sutskever 2014)
     FixedContext    c = h_T at every step, s₀ predicted from it (Cho 2014)
-    Attention       c_t, another one for every step: Σ a_ti h_i, the weights a_t = softmax of score(s_{t-1}, h_i)
+    Attention       c_t, a new one at every step: Σ a_ti h_i, the weights a_t = softmax of score(s_{t-1}, h_i)
                     (Bahdanau 2015)
 
-Through the first two a whole sentence must pass as one vector. It differs from the Transformer in that each step waits
-for the one before it, while training too.
+With the first two, a whole sentence must pass through one vector. It differs from the Transformer in that each step
+depends on the one before it, while training too.
 
-With several layers the first one attends and the others stand on it, so that only the first waits for the attention.
+With several decoder layers, the first one attends; the others run on its outputs.
 """
 
 from dataclasses import dataclass
@@ -36,28 +36,30 @@ from regard.models.base import Model, Seq2SeqConfig
 
 
 class RNNConfig(Seq2SeqConfig):
-    """What a recurrent translator is made of."""
+    """The config of a recurrent translator."""
 
-    vocab_size: int = Field(8_000, ge=4, description="ids the shared table has")
+    vocab_size: int = Field(8_000, ge=4, description="V, of source and target")
     bridge: Literal["last_state", "fixed_context", "attention"] = Field(
-        "attention", description="what the decoder gets of the source"
+        "attention", description="how the decoder gets the source"
     )
     cell: CellName = "gru"
-    width: int = Field(256, ge=2, description="D, the length of every word vector and state")
+    width: int = Field(256, ge=2, description="D, the width of embeddings and states")
     layers: int = Field(1, ge=1, description="recurrent layers in the encoder and in the decoder")
-    both_ways: bool = Field(True, description="the encoder reads forwards and backwards, half the width each")
-    similarity: SimilarityName = Field("additive", description="how attention scores a word of the source")
+    bidirectional: bool = Field(True, description="the encoder reads forward and backward, half the width each")
+    similarity: SimilarityName = Field("additive", description="the score function of attention")
     dropout: float = Field(0.1, ge=0, lt=1)
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        if self.both_ways and self.width % 2:
-            raise ConfigError(f"model.width={self.width} has no half for each way; try model.width={self.width + 1}")
+    def _check_width(self) -> Self:
+        if self.bidirectional and self.width % 2:
+            raise ConfigError(
+                f"model.width={self.width} has no half for each direction; try model.width={self.width + 1}"
+            )
         return self
 
     def flops(self, source: int, target: int) -> ForwardCost:
         n, m, d, layers, cell = source, target, self.width, self.layers, CELLS[self.cell]
-        directions, each = (2, d // 2) if self.both_ways else (1, d)
+        directions, each = (2, d // 2) if self.bidirectional else (1, d)
         encoder = n * layers * directions * cell.gates * each * (d + each)
         decoder = m * layers * cell.gates * d * 2 * d
         bridge, attention, context, kept = 0, 0, 0, 0
@@ -75,18 +77,18 @@ class RNNConfig(Seq2SeqConfig):
 
 TINY = {"vocab_size": 40, "width": 24}
 EXAMPLES = (
-    RNNConfig(**TINY, bridge="last_state", both_ways=False),
+    RNNConfig(**TINY, bridge="last_state", bidirectional=False),
     RNNConfig(**TINY, bridge="last_state", cell="lstm", layers=2),
     RNNConfig(**TINY, bridge="fixed_context"),
-    RNNConfig(**TINY, bridge="fixed_context", cell="lstm", layers=2, both_ways=False),
+    RNNConfig(**TINY, bridge="fixed_context", cell="lstm", layers=2, bidirectional=False),
     RNNConfig(**TINY),
     RNNConfig(**TINY, cell="lstm", layers=2, similarity="dot"),
-    RNNConfig(**TINY, layers=2, both_ways=False, similarity="scaled_dot"),
+    RNNConfig(**TINY, layers=2, bidirectional=False, similarity="scaled_dot"),
 )
 
 
 class RNNTranslator(Model):
-    """`model(source, target)` gives logits (B, T, V): at each place, for the token that comes next."""
+    """`model(source, target)` returns logits (B, T, V): at each position, for the next token."""
 
     config_class = RNNConfig
     interface = "seq2seq"
@@ -96,7 +98,8 @@ class RNNTranslator(Model):
         super().__init__(config)
         self.embedding = Embedding(config.vocab_size, config.width, pad_id=config.special_ids.pad_id)
         self.encoder = nn.ModuleList(
-            Reader(config.cell, config.width, config.width, both_ways=config.both_ways) for _ in range(config.layers)
+            Reader(config.cell, config.width, config.width, bidirectional=config.bidirectional)
+            for _ in range(config.layers)
         )
         self.bridge: LastState | FixedContext = BRIDGES[config.bridge](config)
         self.decoder = nn.ModuleList(CELLS[config.cell](config.width, config.width) for _ in range(config.layers))
@@ -105,25 +108,22 @@ class RNNTranslator(Model):
         self.states = Tap()
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Logits (B, T, V) for source (B, S) and the target so far (B, T), which begins with the begin symbol.
-
-        Rows are padded at the end.
-        """
+        """Logits (B, T, V) for source (B, S) and target (B, T), which begins with `bos_id`; both padded at the end."""
         states, kept = self._read(source)
         return self._write(target, states, kept)[0]
 
     def start(self, source: Tensor) -> "RNNState":
-        """Read the source (B, S) once; what `step` needs from then on."""
+        """Encode the source (B, S) once; the state of `step`."""
         states, kept = self._read(source)
         return RNNState(source.new_full((len(source),), self.config.special_ids.bos_id), states, kept)
 
     def step(self, tokens: Tensor, state: "RNNState") -> tuple[Tensor, "RNNState"]:
-        """Logits (B, V) for what follows one more token (B,) in every row."""
+        """Logits (B, V) for the token after one more token (B,) in every row."""
         logits, states = self._write(tokens[:, None], state.states, state.kept)
         return logits[:, 0], RNNState(state.first, states, state.kept)
 
     def _read(self, source: Tensor) -> tuple[list[Tensor], "Kept"]:
-        """The decoder's first states, and what the bridge keeps of the source."""
+        """The first states of the decoder, and what the bridge keeps of the source."""
         mask = masks.padding(source, self.config.special_ids.pad_id)
         lengths = mask.sum(-1).flatten()
         hidden, last = self.dropout(self.embedding(source)), []
@@ -133,7 +133,7 @@ class RNNTranslator(Model):
         return self.bridge.begin(last), self.bridge.keep(hidden, mask, shown(last[-1]))
 
     def _write(self, target: Tensor, states: list[Tensor], kept: "Kept") -> tuple[Tensor, list[Tensor]]:
-        """Logits for what follows each token of the target, and the states (B, P, D) of the layers behind the last."""
+        """Logits for the next token at each position of the target, and the last states (B, P, D) of the layers."""
         first: Recurrence = self.decoder[0]  # type: ignore[assignment]
         given = first.input(self.dropout(self.embedding(target)).transpose(0, 1))  # (T, B, gates · D)
         layer, contexts = self.bridge.write(first, given, states[0], kept)  # (T, B, P, D), (T, B, context)
@@ -146,33 +146,33 @@ class RNNTranslator(Model):
 
     @property
     def alignment_taps(self) -> list[str]:
-        """The taps that tell which source word a target word comes from; without attention there are none."""
+        """The taps of attention to the source; without attention there are none."""
         return ["bridge.weights"] if isinstance(self.bridge, Attention) else []
 
     @property
     def input_embeddings(self) -> Tensor:
-        """The matrix (V, D) that words are looked up in."""
+        """The embedding matrix (V, D)."""
         return self.embedding.weight
 
     @property
     def blocks(self) -> list[nn.Module]:
-        """The repeated parts, for whoever compiles, shards or recomputes them from outside."""
+        """The repeated blocks, for activation checkpointing, compiling and sharding from outside."""
         return [*self.encoder, *self.decoder]
 
 
-Kept = tuple[Tensor, ...]  # what a bridge keeps of the source, a row a sentence
+Kept = tuple[Tensor, ...]  # what a bridge keeps of the source, one row a sentence
 
 
 @dataclass
 class RNNState:
-    """What decoding carries from step to step. Rows may be several to a sentence (beams); `kept` is once a sentence."""
+    """The state of decoding. A sentence may have several rows (beams); `kept` has one."""
 
     first: Tensor  # (B,) the tokens to step first
     states: list[Tensor]  # (B, P, D) of each decoder layer
     kept: Kept
 
     def reorder(self, rows: Tensor) -> None:
-        """Row i becomes what row rows[i] was; rows (sentences, beams) says that each line shares a source."""
+        """Row i becomes what row rows[i] was; with rows (sentences, beams) the beams of a row share its source."""
         moved = kept_inputs(rows, len(self.first), len(self.kept[0])) if self.kept else None
         if moved is not None:
             self.kept = tuple(part[moved] for part in self.kept)
@@ -187,13 +187,13 @@ class RNNState:
 class LastState(nn.Module):
     """s₀ = h_T."""
 
-    context = 0  # width of what each step gets
+    context = 0  # width of the context of a step
 
     def __init__(self, config: RNNConfig) -> None:
         super().__init__()
 
     def begin(self, last: list[Tensor]) -> list[Tensor]:
-        """The decoder's first states (B, P, D), from the encoder's last ones."""
+        """The first states of the decoder (B, P, D), from the last ones of the encoder."""
         return last
 
     def keep(self, memory: Tensor, mask: Tensor, last: Tensor) -> Kept:
@@ -201,7 +201,7 @@ class LastState(nn.Module):
         return ()
 
     def write(self, cell: Recurrence, given: Tensor, state: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
-        """The first layer's states (T, B, P, D) and the contexts (T, B, context), from what the words give."""
+        """States (T, B, P, D) of the first layer and contexts (T, B, context), from the projected inputs."""
         return cell.run(given, state), given.new_empty(*given.shape[:2], 0)
 
 
@@ -227,7 +227,7 @@ class FixedContext(nn.Module):
 
 
 class Attention(FixedContext):
-    """c_t = Σ a_ti h_i with a_t = softmax(score(W s_{t-1}, U h_i)): a context that is not fixed."""
+    """c_t = Σ a_ti h_i with a_t = softmax(score(W s_{t-1}, U h_i)): a new context at every step."""
 
     def __init__(self, config: RNNConfig) -> None:
         super().__init__(config)
@@ -240,18 +240,18 @@ class Attention(FixedContext):
         return self.key(memory)[:, None], memory[:, None], mask  # U h_i is the same at every step; (B, 1, S, D)
 
     def write(self, cell: Recurrence, given: Tensor, state: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
-        learning = torch.is_grad_enabled() and not self.weights.watched and len(state) == len(kept[0])
-        if learning and isinstance(cell, GRU) and isinstance(self.similarity, Additive):
+        is_training = torch.is_grad_enabled() and not self.weights.watched and len(state) == len(kept[0])
+        if is_training and isinstance(cell, GRU) and isinstance(self.similarity, Additive):
             return self._write_fast(cell, self.similarity, given, state, kept)
         states, contexts = [], []
-        for word in given:
-            context = self._look(shown(state), kept)
-            state = cell.step(word + self.gates(context), state)
+        for step_input in given:
+            context = self._attend(shown(state), kept)
+            state = cell.step(step_input + self.gates(context), state)
             states.append(state)
             contexts.append(context)
         return torch.stack(states), torch.stack(contexts)
 
-    def _look(self, state: Tensor, kept: Kept) -> Tensor:
+    def _attend(self, state: Tensor, kept: Kept) -> Tensor:
         """c_t (B, D) for the states s_{t-1} (B, D)."""
         key, value, mask = kept
         query = self.query(state).view(len(key), 1, -1, key.shape[-1])  # (sentences, 1, beams, D)

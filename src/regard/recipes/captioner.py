@@ -60,7 +60,14 @@ def on_images() -> CaptioningRun:
     """Some thousands of photographs, such as Flickr8k, on a laptop."""
     return CaptioningRun(
         model=CaptionerConfig(
-            vocab_size=4000, side=128, cell=16, width=256, heads=4, blocks=1, feed_forward=512, dropout=0.3
+            vocab_size=4000,
+            image_size=128,
+            cell_size=16,
+            width=256,
+            heads=4,
+            encoder_blocks=1,
+            feed_forward=512,
+            dropout=0.3,
         ),
         task=CaptioningConfig(doubly_stochastic=0.1),
         data=CaptionDataConfig(whole_word_tokens=2500),
@@ -82,7 +89,7 @@ def on_images() -> CaptioningRun:
 def with_vit(run: CaptioningRun, folder: Path) -> CaptioningRun:
     """The same with the ViT of a folder as encoder, and a low learning rate for it."""
     vit, side, cell = read_sight(folder)
-    model = run.model.model_copy(update={"encoder": "vit", "vit": vit, "side": side, "cell": cell})
+    model = run.model.model_copy(update={"encoder": "vit", "vit": vit, "image_size": side, "cell_size": cell})
     slow = {"optimizer": "adamw", "learning_rate": 1e-4}
     return run.model_copy(update={"model": model, "training": run.training.model_copy(update=slow)})
 

@@ -2,11 +2,11 @@
 
     regard train vilbert -o runs/vilbert
     regard train vqa --from runs/vilbert -o runs/answers
-    regard train vilbert -o runs/cells model.seeing.cells=4
+    regard train vilbert -o runs/cells model.vision.grid=4
     regard train vilbert photos/ captions.jsonl -o runs/photos
     regard train vilbert photos/ captions.jsonl data.regions=features.npz -o runs/detected
 
-A region of a scene is the pixels of an object's box. With model.seeing.cells an image is divided into a grid of so many
+A region of a scene is the pixels of an object's box. With model.vision.grid an image is divided into a grid of so many
 by so many cells, and needs no boxes: so are your images, unless a detector's regions come in a file of features
 (N, R, F), boxes (N, R, 4) and image names. Half of the regions of a scene are predicted, most of them visible: this
 replaces a pretrained detector that knows the objects and their attributes. The texts of a scene are captions and short
@@ -22,7 +22,7 @@ objects get more than chance, 1.26 times at best.
 """
 
 from regard.data.masking import MaskingConfig
-from regard.models.vilbert import SeeingConfig, ViLBERTForPreTrainingConfig
+from regard.models.vilbert import ViLBERTForPreTrainingConfig, VisionConfig
 from regard.tasks.recipe import Recipe, TrainingInputs
 from regard.tasks.vision_language.data import (
     ImageDataConfig,
@@ -42,7 +42,9 @@ def settings(inputs: TrainingInputs) -> PretrainingRun:
     config = config_with_head(ViLBERTForPreTrainingConfig, inputs)
     new = inputs.pretrained is None
     if inputs.paths and new:
-        config = config.model_copy(update={"vocab_size": 8192, "seeing": SeeingConfig(patch=16, cells=4, inner=256)})
+        config = config.model_copy(
+            update={"vocab_size": 8192, "vision": VisionConfig(patch_size=16, grid=4, inner=256)}
+        )
     return PretrainingRun(
         model=config,
         task=PairingConfig()

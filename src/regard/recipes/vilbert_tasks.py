@@ -1,10 +1,10 @@
 """Fine-tuning ViLBERT, one recipe a task: questions, statements, grounding and retrieval."""
 
 from regard.models.vilbert import (
-    SeeingConfig,
     ViLBERTForGroundingConfig,
     ViLBERTForQuestionAnsweringConfig,
     ViLBERTForRetrievalConfig,
+    VisionConfig,
 )
 from regard.tasks.recipe import Recipe, TrainingInputs
 from regard.tasks.vision_language.data import (
@@ -30,7 +30,7 @@ def questions(inputs: TrainingInputs) -> QuestionRun:
     if not inputs.paths:
         return QuestionRun(model=model, task=QuestionTrainingConfig(), data=QuestionDataConfig(), training=_training())
     if inputs.pretrained is None:
-        model = model.model_copy(update={"seeing": SeeingConfig(patch=16, cells=4, inner=256)})
+        model = model.model_copy(update={"vision": VisionConfig(patch_size=16, grid=4, inner=256)})
     training = _training().model_copy(update={"steps": 1500, "gradient_accumulation": 2})
     return QuestionRun(model=model, task=QuestionTrainingConfig(), data=QuestionDataConfig(), training=training)
 

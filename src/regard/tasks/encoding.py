@@ -90,7 +90,7 @@ def embed_rows(model: Any, rows: Sequence[Sequence[int]], pooling: Pooling) -> T
     def embed_padded(batch: list[int]) -> None:
         with torch.inference_mode():
             ids = pad_rows([rows[row] for row in batch], pad_id).to(device)
-            found[batch] = pool(model.read(ids).hidden, ids != pad_id, pooling).float().cpu()
+            found[batch] = pool(model.encode(ids).hidden, ids != pad_id, pooling).float().cpu()
 
     def embed_unpadded(batch: list[int]) -> None:
         with torch.inference_mode():

@@ -23,7 +23,7 @@ def _rows(batch: Any) -> Any:
 
 def _predicted(batch: Any) -> float:
     """Masked tokens of a row, on average."""
-    return len(getattr(batch, "places", ())) / len(batch.ids)
+    return len(getattr(batch, "positions", ())) / len(batch.ids)
 
 
 # What `flops` of a model with this interface is given for one row of a batch.

@@ -27,8 +27,8 @@ from regard.tasks.evaluation import evaluate_folders
 from regard.tasks.recipe import TrainingInputs, train_recipe
 
 TINY = [
-    "model.side=64",
-    "model.cell=16",
+    "model.image_size=64",
+    "model.cell_size=16",
     "model.width=16",
     "model.heads=2",
     "model.feed_forward=16",
@@ -112,7 +112,9 @@ def test_a_look_is_of_the_moment_before_its_word(scenic):
         captioner, pixels = load(scenic / name), Scenes()[2].pixels()
         tokens = captioner.tokenizer.encode("a small red star above a ring")
         begun = torch.tensor([[captioner.tokenizer.bos_id, *tokens]])
-        weights = captioner.model.look(normalize(pixels[None]), begun).weights[0].mean(0)  # (T + 1, P)
+        weights = (
+            captioner.model.forward_with_attention(normalize(pixels[None]), begun).weights[0].mean(0)
+        )  # (T + 1, P)
         assert captioner.attention_of(pixels, tokens).reshape(7, 16) == pytest.approx(weights[:-1].numpy(), abs=1e-5)
 
 

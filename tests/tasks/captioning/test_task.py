@@ -42,8 +42,8 @@ def model_of(tokenizer, **changes):
     config = CaptionerConfig(
         vocab_size=tokenizer.vocab_size,
         special_ids=special_ids,
-        side=64,
-        cell=16,
+        image_size=64,
+        cell_size=16,
         width=16,
         heads=2,
         feed_forward=16,
@@ -121,7 +121,7 @@ def test_the_second_sum_by_hand():
 def test_the_loss_is_cross_entropy_and_while_training_the_second_sum_too(tokenizer, decoder):
     model = model_of(tokenizer, decoder=decoder)
     (_, batch), *_ = taken(scenes(tokenizer), 1)
-    logits, weights = model.look(normalize(batch.pixels), batch.target_in)
+    logits, weights = model.forward_with_attention(normalize(batch.pixels), batch.target_in)
     plain = F.cross_entropy(
         logits.transpose(1, 2), batch.target_out, ignore_index=tokenizer.pad_id, reduction="sum"
     ).item()

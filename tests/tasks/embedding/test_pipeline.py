@@ -131,7 +131,7 @@ def test_a_text_among_others_is_what_it_is_alone_whatever_the_head(make, kind, h
         np.testing.assert_allclose(encoder.embed(texts), found, atol=1e-5)
     with torch.no_grad():
         ids = torch.tensor([encoder.encode([texts[7]])[0]])
-        words = encoder.model.read(ids).hidden[0]
+        words = encoder.model.encode(ids).hidden[0]
     wanted = {"mean": words.mean(0), "first": words[0], "max": words.max(0).values}[how]
     np.testing.assert_allclose(found[7], wanted.numpy(), atol=1e-5)
 
@@ -153,7 +153,7 @@ def test_texts_too_long_are_cut_and_counted_or_refused(make):
     ids = encoder.tokenizer.encode(texts[1], max_length=10).ids
     assert len(ids) == 10
     with torch.no_grad():
-        wanted = encoder.model.read(torch.tensor([ids])).hidden[0].mean(0)
+        wanted = encoder.model.encode(torch.tensor([ids])).hidden[0].mean(0)
     np.testing.assert_allclose(found[1], wanted.numpy(), atol=1e-5)
     with pytest.raises(InputError, match=r"text 2 has \d+ tokens, this model reads 10"):
         encoder.embed(texts, truncate=False)
@@ -204,7 +204,7 @@ def test_its_words_are_those_of_transformers(real, theirs):
     wanted = model(**given)
     found = real.model(given["input_ids"])
     assert (found.hidden - wanted.last_hidden_state)[mask].abs().max() <= 1e-5
-    assert (found.whole - wanted.pooler_output).abs().max() <= 1e-5
+    assert (found.pooled - wanted.pooler_output).abs().max() <= 1e-5
 
 
 @torch.no_grad()

@@ -227,7 +227,7 @@ def test_a_row_of_the_table_without_a_token_is_never_written(strategy):
     writer = with_pieces(PIECES["Llama 2"], rows=12)
     with torch.no_grad():
         weight = writer.model.embedding.weight
-        weight[8:] = 50 * writer.model.read(torch.tensor([writer.encode("a b")]))[0, -1]
+        weight[8:] = 50 * writer.model.hidden_states(torch.tensor([writer.encode("a b")]))[0, -1]
     found = writer.run("a b", strategy, max_new_tokens=40)  # beyond the context too
     assert found.texts[0].tokens
     assert max(found.texts[0].tokens) < writer.tokenizer.vocab_size

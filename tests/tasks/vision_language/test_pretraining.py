@@ -13,13 +13,13 @@ from regard.data.masking import MaskingVocab
 from regard.data.regions import UNKNOWN_CLASS, ImageRegions, Regions, normalize_boxes
 from regard.models.base import EncoderIds
 from regard.models.vilbert import (
-    SeeingConfig,
     StreamConfig,
     ViLBERTConfig,
     ViLBERTForPreTraining,
     ViLBERTForPreTrainingConfig,
     ViLBERTForRetrieval,
     ViLBERTForRetrievalConfig,
+    VisionConfig,
 )
 from regard.tasks import TASKS
 from regard.tasks.vision_language.dataset import MASKED, NEAR, TRUE, ImagesWithTexts, ImageTextData, PairingConfig
@@ -58,8 +58,8 @@ def model(classes: bool = True) -> ViLBERTForPreTraining:
         text=StreamConfig(width=32, heads=2, layers=0),
         regions=StreamConfig(width=32, heads=2, layers=0),
         co_attention_layers=1,
-        joint=16,
-        seeing=SeeingConfig(features=6, classes=6 if classes else 0),
+        joint_width=16,
+        vision=VisionConfig(features=6, classes=6 if classes else 0),
         dropout=0.0,
         special_ids=EncoderIds(pad_id=0, bos_id=2, eos_id=3, mask_id=4),
     )
@@ -82,7 +82,7 @@ def test_the_loss_is_that_of_words_regions_and_pairs_alike(classes):
     found = said.regions.flatten(0, 1)[batch.region_positions]
     regions = (F.cross_entropy if classes else F.mse_loss)(found, batch.region_targets)
     judged = batch.kinds != MASKED
-    wanted, fits = (batch.kinds[judged] == TRUE).float(), said.fits[judged]
+    wanted, fits = (batch.kinds[judged] == TRUE).float(), said.matching[judged]
     pairs = -(wanted * F.logsigmoid(fits) + (1 - wanted) * F.logsigmoid(-fits)).mean()
     assert len(batch.targets)
     assert len(batch.region_targets)
@@ -108,7 +108,7 @@ def test_where_no_pair_is_judged_or_all_are_the_loss_is_that_of_the_rest(share):
     assert loss.isfinite()
     assert loss > 0
     loss.backward()
-    assert (reader.fits.weight.grad.abs().max() > 0) == bool(share)
+    assert (reader.matching.weight.grad.abs().max() > 0) == bool(share)
 
 
 def test_the_measures_are_shares_of_what_was_asked():
@@ -128,7 +128,7 @@ def test_the_measures_are_shares_of_what_was_asked():
         blank = (batch.regions.flatten(0, 1)[batch.region_positions] == 0).all(-1)
         right["masked_region_accuracy"] += (found == batch.region_targets)[blank].tolist()
         right["visible_region_accuracy"] += (found == batch.region_targets)[~blank].tolist()
-        pairs = ((said.fits > 0) == (batch.kinds == TRUE)).tolist()
+        pairs = ((said.matching > 0) == (batch.kinds == TRUE)).tolist()
         right["matching_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind != MASKED]
         right["hard_negative_accuracy"] += [one for one, kind in zip(pairs, batch.kinds, strict=True) if kind == NEAR]
     wanted = {name: np.mean(some) for name, some in right.items()}

@@ -64,8 +64,8 @@ def prepare(run: CaptioningRun, inputs: TrainingInputs, tokenizer_file: Path) ->
     if corpus is None:
         data: CaptionedScenes | CaptionedImages = CaptionedScenes(
             tokenizer,
-            side=config.side,
-            cells=config.cells,
+            side=config.image_size,
+            cells=config.num_cells,
             validation=settings.validation,
             captions_per_scene=settings.captions_per_scene,
         )
@@ -90,7 +90,7 @@ def _vit_weights(folder: Path) -> tuple[dict[str, Tensor], list[str]]:
 
 
 def _scene_captions(config: CaptionerConfig, settings: CaptionDataConfig) -> Iterator[str]:
-    scenes = Scenes(side=config.side)
+    scenes = Scenes(side=config.image_size)
     drawn = (scenes[number] for number in range(TOKENIZER_SCENES))
     return (" ".join(one.words) for scene in drawn for one in captions(scene, settings.captions_per_scene))
 
@@ -109,14 +109,16 @@ class ImageCorpus:
 
     def prepared(self, tokenizer: BPETokenizer, config: CaptionerConfig) -> tuple[CaptionedImages, list[str]]:
         """All images as pixels of the model's size; those that cannot be read are errors, or left out and named."""
-        training, validation = (self._part(part, tokenizer, config.side) for part in (self.training, self.validation))
+        training, validation = (
+            self._part(part, tokenizer, config.image_size) for part in (self.training, self.validation)
+        )
         collator = CaptionCollator(tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
         notes = [
             *self.bad.summary(),
             f"{len(training.images):,} pictures with {len(training):,} captions to train on, "
             f"{len(validation.images):,} held out",
         ]
-        return CaptionedImages(training, validation, collator, config.cells), notes
+        return CaptionedImages(training, validation, collator, config.num_cells), notes
 
     def _part(self, part: Sequence[CaptionedImage], tokenizer: BPETokenizer, side: int) -> CaptionedPart:
         before = self.bad.count

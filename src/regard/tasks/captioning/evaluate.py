@@ -66,7 +66,7 @@ def test_images(captioner: Captioner, folder: Path, paths: Sequence[Path]) -> Te
     if run.data:
         _, validation = captioned_split(run.data, settings, bad)
         return TestSet(_read(captioner, validation, bad), bad)
-    return TestSet(_drawn(captioner.model.config.side, settings.validation), bad)
+    return TestSet(_drawn(captioner.model.config.image_size, settings.validation), bad)
 
 
 def _read(captioner: Captioner, captioned: Sequence[CaptionedImage], bad: BadRows) -> Iterator[Item]:

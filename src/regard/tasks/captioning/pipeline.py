@@ -76,7 +76,7 @@ class Captioner:
 
     def pixels_of(self, image: Image) -> np.ndarray:
         """The pixels (side, side, 3) of an image as the model takes it: its largest central square, resized."""
-        side: int = self.model.config.side
+        side: int = self.model.config.image_size
         if isinstance(image, np.ndarray):
             if image.shape == (side, side, 3) and image.dtype == np.uint8:
                 return image
@@ -108,7 +108,7 @@ class Captioner:
             .cpu()
             .numpy()
         )
-        words = tokens_to_words(weights, range(config.cells), self.tokenizer.word_ids(tokens))
+        words = tokens_to_words(weights, range(config.num_cells), self.tokenizer.word_ids(tokens))
         return words.reshape(-1, config.grid, config.grid)
 
     def _generate(

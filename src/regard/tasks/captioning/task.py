@@ -1,7 +1,7 @@
 """Training a captioner: batches of images with captions, cross-entropy of the next token, BLEU-4 and CIDEr.
 
 Works with any model whose `model(pixels, target)` returns logits (B, T, V); for doubly stochastic attention also
-`model.look(pixels, target)`: logits and attention weights (B, H, T, P) of one pass.
+`model.forward_with_attention(pixels, target)`: logits and attention weights (B, H, T, P) of one pass.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -80,7 +80,7 @@ class CaptionTraining:
         pixels = normalize(batch.pixels)
         if not weight:
             return self._cross_entropy(model, model(pixels, batch.target_in), batch)
-        logits, weights = model.look(pixels, batch.target_in)
+        logits, weights = model.forward_with_attention(pixels, batch.target_in)
         padding_mask = batch.target_out != self.tokenizer.pad_id
         return self._cross_entropy(model, logits, batch) + weight * doubly_stochastic_loss(weights, padding_mask)
 

@@ -56,9 +56,9 @@ def score_pieces(
     total, tokens, spelled, start = 0.0, 0, 0, time.perf_counter()
     for window in reader.windows(context, math.inf if limit is None else limit):
         ids, is_target, documents = window  # (B, T + 1) each
-        segment_ids = documents[:, :-1] - documents[:, :1] + 1 if apart else None
+        document_ids = documents[:, :-1] - documents[:, :1] + 1 if apart else None
         targets = ids[:, 1:].masked_fill(is_target[:, 1:] == 0, IGNORE_INDEX)
-        total += _cross_entropy(pipeline.model, ids[:, :-1], targets, segment_ids)
+        total += _cross_entropy(pipeline.model, ids[:, :-1], targets, document_ids)
         scored = targets[targets != IGNORE_INDEX]
         tokens += len(scored)
         spelled += reader.spelled(scored)
@@ -80,9 +80,9 @@ def score_pieces(
 
 
 @torch.inference_mode()
-def _cross_entropy(model: Any, ids: Tensor, targets: Tensor, segment_ids: Tensor | None) -> float:
+def _cross_entropy(model: Any, ids: Tensor, targets: Tensor, document_ids: Tensor | None) -> float:
     """Summed cross-entropy of the targets (B, T), a part of the logits at a time."""
-    hidden, truth = model.read(ids, segment_ids).flatten(0, 1), targets.flatten()
+    hidden, truth = model.hidden_states(ids, document_ids).flatten(0, 1), targets.flatten()
     rows = max(1, MAX_LOGITS // model.config.vocab_size)
     pairs = zip(hidden.split(rows), truth.split(rows), strict=True)
     return sum(

@@ -184,7 +184,7 @@ class TextGenerator:
         length = ids.shape[1] - 1
         scored = min(len(tokens), length)
         with torch.inference_mode():
-            hidden = self.model.read(ids[:, :-1].to(self._device))[0, length - scored :]
+            hidden = self.model.hidden_states(ids[:, :-1].to(self._device))[0, length - scored :]
             logits = self.model.logits(hidden).log_softmax(-1)  # not of the prompt: that could be large
         gains = logits.gather(1, ids[0, -scored:, None].to(self._device))[:, 0].tolist()
         unscored = [float("nan")] * (len(tokens) - scored)  # outside of the context

@@ -1,7 +1,7 @@
 """Training a language model: windows of text, cross-entropy of the next token, perplexity and bits per byte.
 
-Works with any model whose `model.read(ids, segment_ids)` returns hidden states (B, T, D) and whose `table` (V, D) is
-the output projection. The logits of a whole batch never exist at once: see ops.cross_entropy.
+Works with any model whose `model.hidden_states(ids, document_ids)` returns (B, T, D), with `output_embeddings` (V, D)
+as its output layer. The logits of a whole batch never exist at once: see ops.cross_entropy.
 """
 
 import math
@@ -43,8 +43,8 @@ class LanguageModelTraining:
 
     def loss(self, model: Any, batch: TextBatch) -> Tensor:
         """Summed cross-entropy of the batch's targets."""
-        hidden = model.read(batch.ids, batch.document_ids)
-        return linear_cross_entropy(hidden.flatten(0, 1), model.table, batch.targets.flatten())
+        hidden = model.hidden_states(batch.ids, batch.document_ids)
+        return linear_cross_entropy(hidden.flatten(0, 1), model.output_embeddings, batch.targets.flatten())
 
     def metrics(self, model: Any, loss: float, batches: Iterable[TextBatch], generate: Any) -> dict[str, float]:
         """Perplexity, and bits per byte of text, which does not depend on the tokenizer.

@@ -29,7 +29,7 @@ def evaluate(pipeline: FillMask, request: EvaluationRequest) -> dict[str, Any]:
     """
     folder, paths, limit = request.folder, request.paths, request.limit
     run = read_run_settings(folder) if paths else validation_of(folder)
-    task_config = MaskedLMConfig(next_sentence=hasattr(pipeline.model, "next_logits"))
+    task_config = MaskedLMConfig(next_sentence=hasattr(pipeline.model, "next_sentence_logits"))
     config = MaskedDataConfig()
     if run is not None and "masking" in run.settings.get("task", {}):
         task_config = MaskedLMConfig.model_validate(run.settings["task"])

@@ -52,7 +52,7 @@ class FillMask(EncoderPipeline):
         mask = self.tokenizer.id_to_token(mask_id) or ""
         rows = [self._encode(text, second, number, mask) for number, text in enumerate(texts, 1)]
         with torch.inference_mode():
-            outputs = outputs_of(self.model, rows, lambda ids, segment_ids: self.model.read(ids, segment_ids).hidden)
+            outputs = outputs_of(self.model, rows, lambda ids, segment_ids: self.model.encode(ids, segment_ids).hidden)
             filled = []
             for text, row, hidden in zip(texts, rows, outputs, strict=True):
                 positions = [position for position, token in enumerate(row.ids) if token == mask_id]
@@ -64,7 +64,7 @@ class FillMask(EncoderPipeline):
 
     def _predict(self, hidden: torch.Tensor, num_predictions: int) -> list[list[Prediction]]:
         """The most probable tokens, special tokens excluded, for hidden states (N, D)."""
-        logits = self.model.word_logits(hidden)[:, : self.tokenizer.vocab_size].float()
+        logits = self.model.token_logits(hidden)[:, : self.tokenizer.vocab_size].float()
         logits[:, list(self.tokenizer.special_ids)] = -torch.inf
         top = logits.softmax(-1).topk(min(num_predictions, self.tokenizer.vocab_size - len(self.tokenizer.special_ids)))
         return [
@@ -74,13 +74,13 @@ class FillMask(EncoderPipeline):
 
     def follows(self, first: str, second: str) -> float:
         """The probability that the second text follows the first; both may have masks."""
-        if not hasattr(self.model, "next_logits"):
+        if not hasattr(self.model, "next_sentence_logits"):
             raise InputError(f"this model, a {self.kind}, was not trained on next-sentence prediction")
         row = self.tokenizer.encode(first, second, max_length=self.max_length, parse_special_tokens=True)
         self.truncated += bool(row.num_truncated)
         with torch.inference_mode():
-            read = self.model.read(torch.tensor([row.ids]), torch.tensor([row.segment_ids]))
-            return float(self.model.next_logits(read.whole).softmax(-1)[0, 0])
+            read = self.model.encode(torch.tensor([row.ids]), torch.tensor([row.segment_ids]))
+            return float(self.model.next_sentence_logits(read.pooled).softmax(-1)[0, 0])
 
     def _encode(self, text: str, second: str | None, number: int, mask: str) -> Encoding:
         row = self.tokenizer.encode(text, second, max_length=self.max_length, parse_special_tokens=True)

@@ -35,7 +35,7 @@ def _answer_pair(pipeline: FillMask, text: str, second: str, num_predictions: in
     lines, data = [], {}
     truncated = pipeline.truncated
     # A model without a next-sentence head is an error only where there is nothing else to predict.
-    only_fills = has_mask and not hasattr(pipeline.model, "next_logits")
+    only_fills = has_mask and not hasattr(pipeline.model, "next_sentence_logits")
     probability = None if only_fills else pipeline.follows(text, second)
     if has_mask:
         pipeline.truncated = truncated  # `fill` counts the text again

@@ -1,8 +1,8 @@
 """Training a masked language model: masked tokens, and whether one text follows another (Devlin 2019, 3.1).
 
-Works with any model whose `model.read(ids, segment_ids)` returns `.hidden` (B, T, D) and `.whole` (B, D), with token
-logits `model.word_logits(hidden)` (N, V) and, where next-sentence prediction is trained, `model.next_logits(whole)`
-(B, 2). Only masked positions get logits: a seventh of all.
+Works with any model whose `model.encode(ids, segment_ids)` returns `.hidden` (B, T, D) and `.pooled` (B, D), with token
+logits `model.token_logits(hidden)` (N, V) and, where next-sentence prediction is trained,
+`model.next_sentence_logits(pooled)` (B, 2). Only masked positions get logits: a seventh of all.
 """
 
 import math
@@ -50,11 +50,11 @@ class MaskedLMTraining:
 
     def loss(self, model: Any, batch: MaskedBatch) -> Tensor:
         """Summed cross-entropy of the masked tokens; the mean loss of the pairs has equal weight."""
-        word_logits, next_logits = logits_of(model, batch)
-        loss = F.cross_entropy(word_logits, batch.targets, reduction="sum")
-        if next_logits is not None:
+        token_logits, next_sentence_logits = logits_of(model, batch)
+        loss = F.cross_entropy(token_logits, batch.targets, reduction="sum")
+        if next_sentence_logits is not None:
             assert batch.next is not None
-            loss = loss + batch.tokens * F.cross_entropy(next_logits, batch.next)
+            loss = loss + batch.tokens * F.cross_entropy(next_sentence_logits, batch.next)
         return loss
 
     @torch.no_grad()
@@ -63,13 +63,13 @@ class MaskedLMTraining:
         correct = masked = correct_pairs = pairs = 0
         cross_entropy = 0.0
         for batch in batches:
-            word_logits, next_logits = logits_of(model, batch)
-            cross_entropy += F.cross_entropy(word_logits, batch.targets, reduction="sum").item()
-            correct += int((word_logits.argmax(-1) == batch.targets).sum())
+            token_logits, next_sentence_logits = logits_of(model, batch)
+            cross_entropy += F.cross_entropy(token_logits, batch.targets, reduction="sum").item()
+            correct += int((token_logits.argmax(-1) == batch.targets).sum())
             masked += batch.tokens
-            if next_logits is not None and batch.next is not None:
-                correct_pairs += int((next_logits.argmax(-1) == batch.next).sum())
-                pairs += len(next_logits)
+            if next_sentence_logits is not None and batch.next is not None:
+                correct_pairs += int((next_sentence_logits.argmax(-1) == batch.next).sum())
+                pairs += len(next_sentence_logits)
         found = {
             "masked_accuracy": correct / masked if masked else math.nan,
             "masked_perplexity": math.exp(min(cross_entropy / masked, 700.0)) if masked else math.nan,
@@ -79,6 +79,6 @@ class MaskedLMTraining:
 
 def logits_of(model: Any, batch: MaskedBatch) -> tuple[Tensor, Tensor | None]:
     """Logits of the masked tokens (M, V), and of the pairs (B, 2) where next-sentence prediction is trained."""
-    read = model.read(batch.ids, batch.segment_ids)
+    read = model.encode(batch.ids, batch.segment_ids)
     hidden = read.hidden.flatten(0, 1)[batch.positions]  # (M, D)
-    return model.word_logits(hidden), None if batch.next is None else model.next_logits(read.whole)
+    return model.token_logits(hidden), None if batch.next is None else model.next_sentence_logits(read.pooled)

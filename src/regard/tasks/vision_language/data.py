@@ -25,13 +25,13 @@ from regard.errors import ConfigError, DataError
 from regard.images.decoding import read_image
 from regard.models.base import EncoderIds
 from regard.models.vilbert import (
-    SeeingConfig,
     StreamConfig,
     ViLBERTConfig,
     ViLBERTForGroundingConfig,
     ViLBERTForPreTrainingConfig,
     ViLBERTForQuestionAnsweringConfig,
     ViLBERTForRetrievalConfig,
+    VisionConfig,
 )
 from regard.synthetic.scenes.captions import captions, false_caption
 from regard.synthetic.scenes.questions import questions
@@ -49,7 +49,8 @@ from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 TOKENIZER_SCENES = 1000  # scenes a tokenizer is trained on: they have few words, and these contain all of them
 NEEDS_CELLS = (
-    "pictures of a folder have no boxes: the model must read cells, such as model.seeing.cells=4 model.seeing.patch=16"
+    "pictures of a folder have no boxes: the model must read cells, such as model.vision.grid=4 "
+    "model.vision.patch_size=16"
 )
 SMALL: dict[str, Any] = {
     "vocab_size": 512,
@@ -57,8 +58,8 @@ SMALL: dict[str, Any] = {
     "text": StreamConfig(width=128, heads=4, layers=1, feed_forward=256),
     "regions": StreamConfig(width=128, heads=4, layers=1, feed_forward=256),
     "co_attention_layers": 3,
-    "joint": 128,
-    "seeing": SeeingConfig(patch=16, inner=256),
+    "joint_width": 128,
+    "vision": VisionConfig(patch_size=16, inner=256),
     "dropout": 0.0,
     "special_ids": EncoderIds(bos_id=2, eos_id=3, mask_id=4),
 }
@@ -137,7 +138,7 @@ def _pretrained_weights(pretrained: Any, config: ViLBERTConfig) -> dict[str, Ten
 
 
 def _outputs(config: ViLBERTConfig) -> Any:
-    return getattr(config, "labels", None), config.seeing.classes
+    return getattr(config, "labels", None), config.vision.classes
 
 
 # ------------------------------------------------ pretraining and retrieval: images with captions
@@ -158,8 +159,8 @@ def _captioned_scenes(
 ) -> tuple[ImageTextData, ViLBERTForPreTrainingConfig, list[str]]:
     tokenizer = encoder_tokenizer(inputs, _scene_texts(), run.model.vocab_size, tokenizer_file)
     config = fit_to_tokenizer(run.model, inputs, tokenizer)
-    classes = 0 if config.seeing.cells else len(KINDS)
-    config = config.model_copy(update={"seeing": config.seeing.model_copy(update={"classes": classes})})
+    classes = 0 if config.vision.grid else len(KINDS)
+    config = config.model_copy(update={"vision": config.vision.model_copy(update={"classes": classes})})
     data = _paired(settings, run.task, config, tokenizer)
     notes = [
         f"{settings.scenes:,} scenes to train on, {settings.validation:,} held out; {tokenizer.vocab_size:,} tokens"
@@ -177,7 +178,7 @@ def _captioned_images(
     tokenizer = encoder_tokenizer(inputs, texts, run.model.vocab_size, tokenizer_file)
     config = fit_to_tokenizer(run.model, inputs, tokenizer)
     regions = _RegionReader(settings.regions, config)
-    config = config.model_copy(update={"seeing": regions.seeing})
+    config = config.model_copy(update={"vision": regions.vision})
     parts = [_with_captions(part, regions, tokenizer) for part in (training, validation)]
     data = ImageTextData(parts[0], parts[1], MaskingVocab.from_tokenizer(tokenizer), run.task, config.context)
     notes = [
@@ -191,23 +192,23 @@ class _RegionReader:
     """The regions of an image: those of the user's file, or cells of its pixels."""
 
     def __init__(self, file: Path | None, config: ViLBERTForPreTrainingConfig) -> None:
-        self.seeing = config.seeing
+        self.vision = config.vision
         self.file = file
         if file is None:
-            if not self.seeing.cells or self.seeing.patch is None:
+            if not self.vision.grid or self.vision.patch_size is None:
                 raise ConfigError(f"{NEEDS_CELLS}; or give data.regions=FILE")
             return
-        found = read_regions(file, features=None if self.seeing.cells else self.seeing.features)
+        found = read_regions(file, features=None if self.vision.grid else self.vision.features)
         self.regions = found.regions
         self.numbers = {name: number for number, name in enumerate(found.names)}
         kinds = [one.classes for one in map(self.regions.__getitem__, range(len(self.regions)))]
         classes = 0 if kinds[0] is None else 1 + max(int(each.max()) for each in kinds if each is not None)
-        self.seeing = SeeingConfig(features=self.regions.width, classes=classes)
+        self.vision = VisionConfig(features=self.regions.width, classes=classes)
 
     def __call__(self, one: CaptionedImage) -> ImageRegions:
         if self.file is None:
-            assert self.seeing.patch is not None
-            return grid_regions(np.asarray(read_image(one.image)), self.seeing.cells, self.seeing.patch)
+            assert self.vision.patch_size is not None
+            return grid_regions(np.asarray(read_image(one.image)), self.vision.grid, self.vision.patch_size)
         if one.name not in self.numbers:
             raise DataError(f"{self.file}: has no regions of {one.name}; its names must be those of the pictures")
         return self.regions[self.numbers[one.name]]
@@ -242,7 +243,7 @@ def _paired(
 def _with_texts(
     scenes: Sequence[Scene], settings: SceneDataConfig, config: ViLBERTConfig, tokenizer: WordPieceTokenizer
 ) -> ImagesWithTexts:
-    regions: Regions = regions_of_scenes(scenes, config.seeing)
+    regions: Regions = regions_of_scenes(scenes, config.vision)
     true = _ids_of_texts(scenes, partial(_true_texts, settings=settings), tokenizer)
     near = _ids_of_texts(scenes, partial(_near_misses, settings=settings), tokenizer)
     alike = max(1, settings.near_misses) + settings.statements_per_scene
@@ -329,7 +330,7 @@ def scene_rows(
         np.array([one.target for _, one in rows], np.int64),
         tokenizer.pad_id,
         images=[number for number, _ in rows],
-        regions=regions_of_scenes(scenes, config.seeing),
+        regions=regions_of_scenes(scenes, config.vision),
         kinds=[one.kind for _, one in rows],
     )
 
@@ -338,7 +339,7 @@ def _prepare_question_folder(run: QuestionRun, inputs: TrainingInputs, tokenizer
     """The questions of a folder in the layout of easy-vqa; its images are read as cells."""
     if len(inputs.paths) != 1:
         raise DataError(f"got {len(inputs.paths)} folders, wanted one, as the package easy-vqa has it")
-    if not run.model.seeing.cells or run.model.seeing.patch is None:
+    if not run.model.vision.grid or run.model.vision.patch_size is None:
         raise ConfigError(f"{NEEDS_CELLS}; a pretrained model must have been trained with cells")
     bad = BadRows()
     found = read_easy_vqa(inputs.paths[0], on_error=run.data.on_error, report=bad)
@@ -359,7 +360,7 @@ def question_rows(
     asked: Sequence[ImageQuestion], config: ViLBERTForQuestionAnsweringConfig, tokenizer: WordPieceTokenizer
 ) -> ImageRows:
     """Questions of a folder as rows, each image read once."""
-    assert config.seeing.patch is not None
+    assert config.vision.patch_size is not None
     numbers = {path: number for number, path in enumerate(dict.fromkeys(one.image for one in asked))}
     images = (np.asarray(read_image(path)) for path in numbers)
     answers = {answer: number for number, answer in enumerate(config.labels)}
@@ -368,6 +369,6 @@ def question_rows(
         np.array([answers[one.answer] for one in asked], np.int64),
         tokenizer.pad_id,
         images=[numbers[one.image] for one in asked],
-        regions=Regions(grid_regions(pixels, config.seeing.cells, config.seeing.patch) for pixels in images),
+        regions=Regions(grid_regions(pixels, config.vision.grid, config.vision.patch_size) for pixels in images),
         kinds=[one.kind for one in asked],
     )

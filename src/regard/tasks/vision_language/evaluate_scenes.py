@@ -30,7 +30,7 @@ from regard.tasks.vision_language.scene_regions import scene_regions
 def score_retrieval(matcher: ImageTextMatcher, count: int = 100) -> dict[str, Any]:
     """R@1, R@5 and R@10 among the first `count` validation scenes and their canonical captions, in both directions."""
     scenes = scenes_of("validation", count)
-    images = [scene_regions(scene, matcher.model.config.seeing) for scene in scenes]
+    images = [scene_regions(scene, matcher.model.config.vision) for scene in scenes]
     return score_pairs(matcher, [spoken(caption(scene)) for scene in scenes], images)
 
 
@@ -50,7 +50,7 @@ def score_questions(
     for scene in scenes_of("validation", count):
         some = asked_of(scene, ask, each)
         questions += some
-        images += [scene_regions(scene, pipeline.model.config.seeing)] * len(some)
+        images += [scene_regions(scene, pipeline.model.config.vision)] * len(some)
     _check_head(pipeline, ask)
     logits = pipeline.logits(pipeline.encode([one.text for one in questions]), images)
     right: dict[str, list[bool]] = defaultdict(list)
@@ -61,7 +61,7 @@ def score_questions(
 
 def _check_head(pipeline: Any, ask: Asking) -> None:
     if ask == "phrases":
-        fits = isinstance(pipeline, Pointer) and not pipeline.model.config.seeing.cells
+        fits = isinstance(pipeline, Pointer) and not pipeline.model.config.vision.grid
     else:
         labels = getattr(pipeline, "labels", ())
         fits = labels == ANSWERS if ask == "questions" else len(labels) == 2
@@ -99,14 +99,14 @@ def _attention_on_objects(
 ) -> list[tuple[Tensor, Tensor, float]]:
     """For each token that names an object: its attention (layers, heads) on the object, and on the whole image; and
     chance."""
-    seeing = pipeline.model.config.seeing
-    image = scene_regions(scene, seeing)
+    vision = pipeline.model.config.vision
+    image = scene_regions(scene, vision)
     row = pipeline.tokenizer.encode_words(list(said.words), max_length=pipeline.model.config.context)
     shown = collate_regions([image])
     with watch(pipeline.model, "*text_co_attention.attention.weights") as seen:
-        pipeline.model.read(torch.tensor([row.ids]), torch.tensor([row.segment_ids]), shown.features, shown.boxes)
+        pipeline.model.encode(torch.tensor([row.ids]), torch.tensor([row.segment_ids]), shown.features, shown.boxes)
     weights = torch.stack([one[0] for (one,) in seen.values()])  # (layers, H, T, R)
-    shows = torch.from_numpy(_regions_of_objects(scene, image.boxes, bool(seeing.cells)))  # (objects, R)
+    shows = torch.from_numpy(_regions_of_objects(scene, image.boxes, bool(vision.grid)))  # (objects, R)
     found = []
     for position, word in enumerate(row.word_ids):
         thing = None if word is None else said.regions[word]

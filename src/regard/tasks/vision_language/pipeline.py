@@ -88,21 +88,21 @@ class VisionLanguagePipeline:
 
     def regions_of(self, image: Image, boxes: Boxes | None = None) -> ImageRegions:
         """The regions of an image that this model takes."""
-        seeing = self.model.config.seeing
+        vision = self.model.config.vision
         if isinstance(image, ImageRegions):
             return self._check_regions(image)
-        if seeing.patch is None:
+        if vision.patch_size is None:
             raise InputError("this model takes features of regions, not pixels; give regions, as read_regions has them")
-        if not seeing.cells and not boxes:
+        if not vision.grid and not boxes:
             raise InputError("this model needs bounding boxes: boxes=[(left, top, right, bottom), …] in pixels")
-        if seeing.cells and boxes:
-            raise InputError(f"this model takes {seeing.cells} × {seeing.cells} cells of an image; leave the boxes out")
+        if vision.grid and boxes:
+            raise InputError(f"this model takes {vision.grid} × {vision.grid} cells of an image; leave the boxes out")
         pixels = _pixels(image)
         _check_boxes(boxes or (), pixels)
-        return image_regions(pixels, boxes, cells=seeing.cells, patch=seeing.patch)
+        return image_regions(pixels, boxes, cells=vision.grid, patch=vision.patch_size)
 
     def _check_regions(self, image: ImageRegions) -> ImageRegions:
-        numbers = self.model.config.seeing.numbers
+        numbers = self.model.config.vision.feature_size
         if image.features.ndim != 2 or not len(image.features) or image.features.shape[1] != numbers:
             raise InputError(f"the regions are {image.features.shape}, wanted (R, {numbers}), one at least")
         if image.boxes.shape != (len(image.features), 5):
@@ -170,7 +170,7 @@ class ImageTextMatcher(VisionLanguagePipeline):
     run = match
 
     def _match_logits(self, *inputs: Tensor) -> Tensor:
-        found: Tensor = self.model.fit(self.model.read(*inputs))
+        found: Tensor = self.model.matching_logits(self.model.encode(*inputs))
         return found
 
 

@@ -1,8 +1,9 @@
 """Training on images with captions (Lu 2019, 3.1): masked tokens, masked regions, and image-text matching.
 
-Works with any model whose `model.read(ids, segment_ids, regions, boxes)` returns `.hidden` (B, T, D) and `.regions`
-(B, R, E), with token logits `model.word_logits(hidden)` (N, V), region logits `model.region_logits(regions)` (N, C), or
-(N, F) features, and a matching score `model.fit(read)` (B,). Retrieval (4.1) needs only the first and the last.
+Works with any model whose `model.encode(ids, segment_ids, regions, boxes)` returns `.hidden` (B, T, D) and `.regions`
+(B, R, E), with token logits `model.token_logits(hidden)` (N, V), region logits `model.region_logits(regions)` (N, C) or
+features (N, F), and matching logits `model.matching_logits(found)` (B,). Retrieval (4.1) needs only the first and the
+last.
 """
 
 import math
@@ -109,15 +110,15 @@ def _region_scores(found: Tensor, wanted: Tensor) -> Tensor:
 
 
 def predict(model: Any, batch: ImageTextBatch) -> Predictions:
-    read = model.read(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
+    read = model.encode(batch.ids, batch.segment_ids, batch.regions, batch.boxes)
     masked_hidden = read.hidden.flatten(0, 1)[batch.positions]  # (M, D)
     regions = model.region_logits(read.regions).flatten(0, 1)[batch.region_positions]  # (G, C)
-    return Predictions(model.word_logits(masked_hidden), regions, model.fit(read))
+    return Predictions(model.token_logits(masked_hidden), regions, model.matching_logits(read))
 
 
 def matching_logits(model: Any, batch: ImageTextBatch) -> Tensor:
     """(B,) how well each text matches its image."""
-    found: Tensor = model.fit(model.read(batch.ids, batch.segment_ids, batch.regions, batch.boxes))
+    found: Tensor = model.matching_logits(model.encode(batch.ids, batch.segment_ids, batch.regions, batch.boxes))
     return found
 
 

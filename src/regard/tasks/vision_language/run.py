@@ -76,10 +76,10 @@ def _boxes(request: RunRequest) -> dict[str, Any]:
 def _regions(pipeline: VisionLanguagePipeline, path: Path, boxes: dict[str, Any]) -> ImageRegions:
     if not path.is_file():
         raise InputError(f"there is no image {path}; the first INPUT is an image, the others are texts")
-    if not pipeline.model.config.seeing.cells and path.name not in boxes:
+    if not pipeline.model.config.vision.grid and path.name not in boxes:
         raise InputError(
             "this model needs bounding boxes: --boxes FILE.json with "
-            f"{{{path.name!r}: [[left, top, right, bottom], …]}}; or train one with model.seeing.cells=8"
+            f"{{{path.name!r}: [[left, top, right, bottom], …]}}; or train one with model.vision.grid=8"
         )
     return pipeline.regions_of(path, boxes.get(path.name))
 

@@ -5,7 +5,7 @@ from itertools import product
 
 from regard.data.regions import ImageRegions, Regions, crop_regions, grid_regions
 from regard.errors import ConfigError
-from regard.models.vilbert import SeeingConfig
+from regard.models.vilbert import VisionConfig
 from regard.synthetic.scenes.objects import COLORS, SHAPES, SIZES, TEXTURES
 from regard.synthetic.scenes.scene import Scene
 
@@ -14,17 +14,17 @@ Traits = tuple[str, str, str, str]
 KINDS: dict[Traits, int] = {traits: number for number, traits in enumerate(product(COLORS, SHAPES, SIZES, TEXTURES))}
 
 
-def scene_regions(scene: Scene, seeing: SeeingConfig) -> ImageRegions:
+def scene_regions(scene: Scene, vision: VisionConfig) -> ImageRegions:
     """The whole picture, then each thing in its box with its kind; or, where a model sees cells, those."""
-    if seeing.patch is None:
+    if vision.patch_size is None:
         raise ConfigError(
-            f"model.seeing.features={seeing.features}: scenes are seen as pixels; give model.seeing.patch=16 instead"
+            f"model.vision.features={vision.features}: scenes are seen as pixels; give model.vision.patch_size=16"
         )
-    if seeing.cells:
-        return grid_regions(scene.pixels(), seeing.cells, seeing.patch)
+    if vision.grid:
+        return grid_regions(scene.pixels(), vision.grid, vision.patch_size)
     kinds = [KINDS[thing.color, thing.shape, thing.size, thing.texture] for thing in scene.things]
-    return crop_regions(scene.pixels(), [thing.box for thing in scene.things], seeing.patch, kinds)
+    return crop_regions(scene.pixels(), [thing.box for thing in scene.things], vision.patch_size, kinds)
 
 
-def regions_of_scenes(scenes: Iterable[Scene], seeing: SeeingConfig) -> Regions:
-    return Regions(scene_regions(scene, seeing) for scene in scenes)
+def regions_of_scenes(scenes: Iterable[Scene], vision: VisionConfig) -> Regions:
+    return Regions(scene_regions(scene, vision) for scene in scenes)
