@@ -74,6 +74,19 @@ def test_a_model_never_imports_a_model():
         assert named <= {"regard.models.base"}
 
 
+def test_a_task_never_imports_a_task():
+    packages = {path.name for path in (ROOT / "tasks").iterdir() if (path / "__init__.py").is_file()}
+    for path in (ROOT / "tasks").rglob("*.py"):
+        here = path.relative_to(ROOT / "tasks").parts[0]
+        named = {
+            node.module.split(".")[2]
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("regard.tasks.")
+        }
+        # What stands beside the packages serves all of them, and knows them by regard.tasks.TASKS alone.
+        assert named & packages <= {here}, f"{path.relative_to(ROOT)} imports {named & packages - {here}}"
+
+
 def test_every_part_has_a_floor():
     assert {part_of(path) for path in FILES} - {"__init__"} <= set(FLOOR)
 
@@ -88,7 +101,9 @@ def test_importing_regard_loads_neither_torch_nor_anything_heavy():
     assert not {"torch", "numpy", "pydantic", "typer", "rich"} & modules_after("import regard")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["recipes"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["train", "--help"], ["run", "--help"], ["evaluate", "--help"], ["recipes"]]
+)
 def test_help_and_lists_answer_without_torch(arguments):
     code = f"""
 sys.argv = ["regard", *{arguments!r}]

@@ -55,8 +55,8 @@ def main() -> NoReturn:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()
     except TyperException as error:  # a wrong option or argument
-        message = _renamed_option(error) or error.format_message()  # empty if the help was shown instead
-        code = _fail(f"{message.rstrip(' .')}. See `regard --help`.", 2) if message.strip() else 0
+        message = error.format_message().rstrip(" .")  # empty if the help was shown instead
+        code = _fail(_renamed_option(error) or f"{message}. See `regard --help`.", 2) if message else 0
     except RegardError as error:
         code = _fail(str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):

@@ -75,35 +75,29 @@ def evaluate(
     """
     from regard import runtime
     from regard.generation import Sample
-    from regard.huggingface.gguf import is_gguf
     from regard.tasks.evaluation import evaluate_folders
 
     if seeds is not None and num_beams is not None:
         raise ConfigError(f"--seeds {seeds} samples, --num-beams {num_beams} searches; give one")
     runtime.prepare()
     note_if_slow()
-    data, assignments = split(arguments or [])
-    models = [path for path in data if is_gguf(path) or (path.is_dir() and not is_data(path))]
-    folders = [folder for one in (model, *models) for folder in _runs(one)]
-    paths = [path for path in data if path not in models]
+    folders, paths, assignments = _split_arguments(model, arguments or [])
     strategies = [None] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
     if alignments is not None and len(folders) * len(strategies) > 1:
         raise ConfigError(f"--alignments {alignments} is for one model and no --seeds")
-    metrics = evaluate_folders(
-        folders,
-        paths,
-        strategies,
-        num_beams=num_beams,
-        limit=limit,
-        gold=gold,
-        alignments=alignments,
-        precision=precision,
-        assignments=assignments,
-    )
-    if as_json:
-        print_json(metrics)
-    else:
-        show_metrics(metrics)
+    options = {"num_beams": num_beams, "limit": limit, "gold": gold, "alignments": alignments, "precision": precision}
+    metrics = evaluate_folders(folders, paths, strategies, assignments=assignments, **options)  # type: ignore[arg-type]
+    print_json(metrics) if as_json else show_metrics(metrics)
+
+
+def _split_arguments(model: Path, arguments: list[str]) -> tuple[list[Path], list[Path], list[str]]:
+    """The model folders, the data and the assignments."""
+    from regard.huggingface.gguf import is_gguf
+
+    paths, assignments = split(arguments)
+    models = [path for path in paths if is_gguf(path) or (path.is_dir() and not is_data(path))]
+    folders = [folder for one in (model, *models) for folder in _runs(one)]
+    return folders, [path for path in paths if path not in models], assignments
 
 
 def _runs(folder: Path) -> list[Path]:
