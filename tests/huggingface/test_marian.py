@@ -288,7 +288,7 @@ def test_how_a_folder_is_searched_is_written_and_read_again(pieces, inputs, here
     edit_json(folder / "generation_config.json", length_penalty=0.4, **changes)
     assert here("export", folder, tmp_path / "out").returncode == 0
     wanted, found = (huggingface.load(one) for one in (folder, tmp_path / "out"))
-    for name in ("beams", "length_penalty", "longest", "closed", "renormalized", "notes"):
+    for name in ("num_beams", "length_penalty", "max_new_tokens", "force_eos", "renormalize", "notes"):
         assert getattr(found, name) == getattr(wanted, name), name
     before, after = (MarianMTModel.from_pretrained(one).eval() for one in (folder, tmp_path / "out"))
     assert torch.equal(before.generate(inputs[:9]), after.generate(inputs[:9]))
@@ -411,7 +411,7 @@ FAULTS = {
     "vocabulary without padding": (lambda f: (f / "vocab.json").write_text('{"</s>": 0, "<unk>": 1}'), "<pad>"),
     "another model's vocabulary": (
         lambda f: (f / "vocab.json").write_text('{"</s>": 0, "<unk>": 1, "<pad>": 2}'),
-        "not a pair",
+        "copy it again",
     ),
     "truncated weights": (
         lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:2000]),

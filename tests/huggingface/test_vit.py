@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from regard import huggingface, load
 from regard.errors import ConfigError, FolderError
 from regard.files import write_folder
-from regard.huggingface.vit import read_sight, read_weights
+from regard.huggingface.vit import read_vit_config, read_weights
 from regard.images.preprocessing import normalize, renormalize
 from regard.models.captioner import Captioner, CaptionerConfig
 
@@ -62,7 +62,7 @@ def plain(tmp_path_factory):
 
 
 def ours(folder):
-    sight = read_sight(folder)
+    sight = read_vit_config(folder)
     found, notes = read_weights(folder, sight)
     model = sight.build().eval()
     model.load_state_dict(found)
@@ -88,10 +88,10 @@ def test_the_numbers_are_those_of_transformers(folder, blocks):
 
 
 def captioner_of(folder):
-    vit, side, cell = read_sight(folder)
+    vit, side, cell = read_vit_config(folder)
     sizes = {"vocab_size": 40, "width": 16, "heads": 2, "feed_forward": 16}
     model = Captioner(CaptionerConfig(encoder="vit", vit=vit, image_size=side, cell_size=cell, **sizes)).eval()
-    found, _ = read_weights(folder, read_sight(folder))
+    found, _ = read_weights(folder, read_vit_config(folder))
     model.encoder.transformer.load_state_dict(found)
     return model
 
@@ -102,9 +102,9 @@ def test_there_and_back_every_weight_is_the_same_to_the_bit(folder, tmp_path):
     before, after = (load_file(path / "model.safetensors") for path in (folder, tmp_path / "back"))
     assert before.keys() == after.keys()
     assert all(torch.equal(weight, after[name]) for name, weight in before.items())
-    assert read_sight(tmp_path / "back") == read_sight(folder)
+    assert read_vit_config(tmp_path / "back") == read_vit_config(folder)
     # and theirs opens it
-    pixels = torch.randn(1, 3, *2 * [read_sight(folder).side])
+    pixels = torch.randn(1, 3, *2 * [read_vit_config(folder).side])
     one, other = (
         transformers.ViTModel.from_pretrained(path, add_pooling_layer=False).eval()
         for path in (folder, tmp_path / "back")
@@ -113,7 +113,7 @@ def test_there_and_back_every_weight_is_the_same_to_the_bit(folder, tmp_path):
 
 
 def test_colors_are_as_the_folder_says(plain):
-    assert read_sight(plain).vit.mean == (0.1, 0.2, 0.3)
+    assert read_vit_config(plain).vit.mean == (0.1, 0.2, 0.3)
     pixels = np.random.default_rng(0).integers(0, 256, (2, 4, 4, 3), np.uint8)
     wanted = (torch.tensor(pixels) / 255 - torch.tensor([0.1, 0.2, 0.3])) / torch.tensor([0.4, 0.5, 0.6])
     found = renormalize(normalize(pixels), (0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
@@ -140,7 +140,7 @@ def test_what_a_captioner_does_not_see_by_is_named_and_left_out(tmp_path, archit
     model = random_vit(architecture)
     model.save_pretrained(tmp_path)
     found, _, notes = ours(tmp_path)
-    assert notes == [f"{tmp_path / 'model.safetensors'}: {named}: left out, a captioner sees without"]
+    assert notes == [f"{tmp_path / 'model.safetensors'}: {named}: left out, a captioner does not use them"]
     pixels = torch.randn(1, 3, 32, 32)
     with torch.no_grad():
         assert (found(pixels) - model.vit(pixels).last_hidden_state).abs().max() <= 1e-5
@@ -163,7 +163,7 @@ def test_every_fault_of_a_folder_is_one_line(plain, copy, edit, edit_json):
     for changes, pattern in [
         ({"rope": 1}, "a key 'rope' that regard does not know"),
         ({"num_channels": 1}, "num_channels is 1"),
-        ({"image_size": 30}, "image_size 30 is no multiple of patch_size 8"),
+        ({"image_size": 30}, "image_size 30 is not a multiple of patch_size 8"),
         ({"num_attention_heads": 5}, "hidden_size 24 does not divide into 5 heads"),
         ({"model_type": "bert"}, r"is a bert, wanted a Hugging Face folder of a ViT"),
     ]:
@@ -199,18 +199,21 @@ def test_a_captioner_learns_on_top_of_a_vit_and_gives_it_back(here, plain, tmp_p
     assert (config.encoder, config.image_size, config.cell_size, config.width) == ("vit", 32, 8, 16)
     done = here("export", tmp_path / "run", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert "what writes the captions is left out" in caplog.text
+    assert "only the ViT is exported" in caplog.text
     learned = load(tmp_path / "run").model.encoder.transformer.state_dict()
-    back, _ = read_weights(tmp_path / "out", read_sight(tmp_path / "out"))
+    back, _ = read_weights(tmp_path / "out", read_vit_config(tmp_path / "out"))
     assert all(torch.equal(weight, learned[name]) for name, weight in back.items())
-    before, _ = read_weights(plain, read_sight(plain))
+    before, _ = read_weights(plain, read_vit_config(plain))
     assert not torch.equal(back["patch.weight"], before["patch.weight"])  # it learned on
     assert (back["patch.weight"] - before["patch.weight"]).abs().max() < 1e-3  # slowly
 
 
 def test_what_cannot_be_is_refused_in_a_line(here, plain, reader, tmp_path):
     for arguments, pattern in [
-        (("run", plain, "picture.png"), "is a ViT, which sees and says nothing; to have it speak: regard train"),
+        (
+            ("run", plain, "picture.png"),
+            "is a ViT, an image encoder without a task; to train a captioner with it: regard train",
+        ),
         (("train", "captioner", "--from", reader, "-o", tmp_path / "a"), "wanted a Hugging Face folder of a ViT"),
         (("train", "captioner", "--from", tmp_path / "none", "-o", tmp_path / "a"), "has no config.json"),
         (
@@ -229,5 +232,5 @@ def test_what_cannot_be_is_refused_in_a_line(here, plain, reader, tmp_path):
 
 def test_a_captioner_that_sees_otherwise_has_no_counterpart(tmp_path):
     sizes = {"vocab_size": 40, "width": 16, "heads": 2, "feed_forward": 16, "image_size": 32}
-    with pytest.raises(ConfigError, match="a captioner that sees by cnn has no counterpart"):
+    with pytest.raises(ConfigError, match="a captioner with encoder=cnn cannot be exported"):
         huggingface.files("captioner", Captioner(CaptionerConfig(**sizes)), None)

@@ -1,6 +1,7 @@
-"""Hugging Face folders: read as they are, and written so that `transformers` opens them. GGUF files: read.
+"""Hugging Face folders, read and written; GGUF files, read.
 
-One file a family, with a two-way table of names. Every weight of a folder is used, or an error names it.
+One file a family, with a two-way table of weight names, a reader (`load`) and a writer (`files`). Every weight of a
+folder is used, or an error names it. A new family is its file and one line in FAMILIES.
 """
 
 import importlib
@@ -15,7 +16,7 @@ from regard.huggingface import gguf
 from regard.huggingface.folder import Loaded, weight_files
 from regard.size_limits import check_sizes
 
-# model_type in config.json -> the module that reads and writes such folders. A new family is one file and one line.
+# model_type in config.json -> the module that reads and writes such folders
 FAMILIES = {
     "marian": "regard.huggingface.marian",
     "t5": "regard.huggingface.t5",
@@ -28,14 +29,14 @@ FAMILIES = {
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether a path is not ours but read here: a folder whose config.json has a model_type, or a GGUF file."""
+    """Whether a path is a Hugging Face folder (config.json has a model_type) or a GGUF file, not a folder of regard."""
     if (path / CONFIG).is_file():
         return "model_type" in read_json(path / CONFIG)
     return gguf.is_gguf(path)
 
 
 def load(path: Path) -> Loaded:
-    """Read a GGUF file or a folder of one of the families; what we exported is held against its manifest first."""
+    """Read a GGUF file, or a folder of one of the families; a folder that regard exported is verified first."""
     if path.is_file():
         return gguf.load(path)
     if (path / MANIFEST).is_file():

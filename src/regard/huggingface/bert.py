@@ -1,8 +1,8 @@
-"""BERT and its heads, the family of BERT, MiniLM and most sentence encoders: our five kinds under other names.
+"""BERT and its heads, the family of BERT, MiniLM and most sentence encoders: our five kinds under other weight names.
 
-Theirs keep queries, keys and values apart. Files differ in whether the names begin with "bert.", and old ones call the
-weight and bias of a norm gamma and beta. What a file is, its architecture says; where it holds more heads than that
-(bert-base-uncased calls itself BertForMaskedLM and has all of pretraining), it is read as what it holds.
+They have separate matrices for queries, keys and values. Names may or may not start with "bert.", and old files call
+the weight and bias of a norm gamma and beta. The architecture in config.json decides the kind, unless the file has
+more heads (bert-base-uncased says BertForMaskedLM and has both pretraining heads).
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,9 +17,9 @@ from regard.checkpoint import CONFIG, assign_weights, encode_tensors
 from regard.errors import ConfigError, FolderError
 from regard.files import encode_json
 from regard.huggingface.folder import WEIGHTS, Loaded, Pooling, all_used, drop_copies, take, weights
-from regard.huggingface.language import ACTIVATIONS, Activation, TextConfig, activation_name, fits
+from regard.huggingface.language import ACTIVATIONS, Activation, TextConfig, activation_name, check_vocab_size
 from regard.huggingface.names import Names, Rows
-from regard.huggingface.sentences import pooling_files, read_pooling
+from regard.huggingface.sentence_transformers import pooling_files, read_pooling
 from regard.models import kind_of, model_class
 from regard.models.base import EncoderIds
 from regard.models.bert import BertConfig
@@ -46,35 +46,35 @@ NAMES = Names(
         "norm_feed_forward": ("output.LayerNorm",),
     },
 )
-WORDS = {
+MLM_HEAD = {
     "head.project.weight": "cls.predictions.transform.dense.weight",
     "head.project.bias": "cls.predictions.transform.dense.bias",
     "head.norm.weight": "cls.predictions.transform.LayerNorm.weight",
     "head.norm.bias": "cls.predictions.transform.LayerNorm.bias",
     "head.bias": "cls.predictions.bias",
 }
-NEXT = {"next.weight": "cls.seq_relationship.weight", "next.bias": "cls.seq_relationship.bias"}
-CLASSES = {"head.weight": "classifier.weight", "head.bias": "classifier.bias"}
+NSP_HEAD = {"next.weight": "cls.seq_relationship.weight", "next.bias": "cls.seq_relationship.bias"}
+CLASSIFIER_HEAD = {"head.weight": "classifier.weight", "head.bias": "classifier.bias"}
 
 
 class Head(NamedTuple):
-    """One of our kinds, and what it is there."""
+    """One of our kinds as an architecture of `transformers`."""
 
     architecture: str
     task: str
-    names: Mapping[str, str]  # of the weights outside the encoder
+    names: Mapping[str, str]  # weights outside the encoder: ours -> theirs
 
 
 HEADS = {
     "bert": Head("BertModel", "embedding", {}),
-    "bert-pretraining": Head("BertForPreTraining", "masked-lm", WORDS | NEXT),
-    "bert-masked-lm": Head("BertForMaskedLM", "masked-lm", WORDS),
-    "bert-sequence-classification": Head("BertForSequenceClassification", "classification", CLASSES),
-    "bert-token-classification": Head("BertForTokenClassification", "tagging", CLASSES),
+    "bert-pretraining": Head("BertForPreTraining", "masked-lm", MLM_HEAD | NSP_HEAD),
+    "bert-masked-lm": Head("BertForMaskedLM", "masked-lm", MLM_HEAD),
+    "bert-sequence-classification": Head("BertForSequenceClassification", "classification", CLASSIFIER_HEAD),
+    "bert-token-classification": Head("BertForTokenClassification", "tagging", CLASSIFIER_HEAD),
 }
 KINDS = tuple(HEADS)
 ARCHITECTURES = {head.architecture: kind for kind, head in HEADS.items()}
-BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")  # counted from 0, and all 0: no weights
+BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")  # constants, not weights
 
 
 class BertFolderConfig(TextConfig):
@@ -91,12 +91,12 @@ class BertFolderConfig(TextConfig):
     max_position_embeddings: int = Field(512, ge=4)
     type_vocab_size: int = Field(2, ge=1)
     layer_norm_eps: float = Field(1e-12, gt=0)
-    # Must be so: regard has no other.
+    # Other values are not supported.
     position_embedding_type: Literal["absolute"] = "absolute"
     is_decoder: Literal[False] | None = None
     add_cross_attention: Literal[False] = False
     tie_word_embeddings: Literal[True] = True
-    # What changes nothing once a model is trained, how a score is shown elsewhere, and what older versions left behind.
+    # Keys without effect on a trained model, and leftovers of older versions.
     attention_probs_dropout_prob: float | None = None
     classifier_dropout: float | None = None
     gradient_checkpointing: bool | None = None
@@ -119,19 +119,21 @@ class BertFolderConfig(TextConfig):
 
 
 def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
-    """Read a BERT folder: which of the five kinds it is, it says itself."""
+    """Read a BERT folder, as one of the five kinds."""
     where = str(folder / WEIGHTS)
     theirs = BertFolderConfig.read(config, folder / CONFIG)
     tokenizer = WordPieceTokenizer.from_folder(folder)
-    fits(tokenizer, theirs.vocab_size, folder)
-    found = _in_new_spelling(weights(folder))
+    check_vocab_size(tokenizer, theirs.vocab_size, folder)
+    found = _modernize_names(weights(folder))
     prefix = PREFIX if any(name.startswith(PREFIX) for name in found) else ""
     kind = _kind(theirs, found, folder / CONFIG)
-    facts = to_ours(kind, theirs, symbols_of(tokenizer), f"{prefix}pooler.dense.weight" in found, folder / CONFIG)
+    model_config = to_ours(
+        kind, theirs, special_ids_of(tokenizer), f"{prefix}pooler.dense.weight" in found, folder / CONFIG
+    )
     with torch.device("meta"):
-        model = model_class(kind)(facts)
-    notes = _drop_pooler(found, prefix, facts, where)
-    wanted = _to_theirs(kind, model.state_dict(), facts, prefix)
+        model = model_class(kind)(model_config)
+    notes = _drop_pooler(found, prefix, model_config, where)
+    wanted = _to_theirs(kind, model.state_dict(), model_config, prefix)
     ours = _to_ours(kind, take(found, {name: name for name in wanted}, wanted, where), model.state_dict(), prefix)
     _drop_rest(found, ours, prefix, where)
     assign_weights(model, ours, where)
@@ -140,15 +142,15 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     return Loaded(kind, task, model.eval(), tokenizer, pooling=pooling, notes=[*notes, *more])
 
 
-def symbols_of(tokenizer: WordPieceTokenizer) -> EncoderIds:
-    """The ids a model knows."""
+def special_ids_of(tokenizer: WordPieceTokenizer) -> EncoderIds:
+    """The special ids of a tokenizer, as a model config has them."""
     return EncoderIds(
         pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id, mask_id=tokenizer.mask_id
     )
 
 
-def _in_new_spelling(found: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Norms have a weight and a bias; the bias of the words stands under its own name, not only its copy's."""
+def _modernize_names(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Rename gamma and beta of norms to weight and bias, and a bias of the MLM head saved only under the decoder."""
     for old, new in (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")):
         found = {name.removesuffix(old) + new if name.endswith(old) else name: found[name] for name in found}
     if "cls.predictions.decoder.bias" in found:
@@ -157,7 +159,7 @@ def _in_new_spelling(found: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _kind(theirs: BertFolderConfig, found: Iterable[str], path: Path) -> str:
-    """What the architecture says, or more where the weights of more are there."""
+    """The kind of the architecture in config.json, or a kind with more heads if their weights are there."""
     held = _kind_of_weights(found)
     if not theirs.architectures:
         return held
@@ -180,12 +182,12 @@ def _kind_of_weights(found: Iterable[str]) -> str:
 
 
 def to_ours(kind: str, theirs: BertFolderConfig, special_ids: EncoderIds, pooler: bool, path: Path) -> BertConfig:
-    """The facts of one kind; a pooler where the file has it and the kind leaves it open."""
-    facts: dict[str, Any] = {"pooler": pooler} if kind == "bert" else {}
+    """The config of one kind; a plain encoder has a pooler if the file has one."""
+    own: dict[str, Any] = {"pooler": pooler} if kind == "bert" else {}
     if kind == "bert-token-classification":
-        facts["labels"] = _labels(theirs, path)
+        own["labels"] = _labels(theirs, path)
     elif kind == "bert-sequence-classification":
-        facts["labels"] = _classes(theirs, path)
+        own["labels"] = _classes(theirs, path)
     config: Any = model_class(kind).config_class
     try:
         found: BertConfig = config(
@@ -200,7 +202,7 @@ def to_ours(kind: str, theirs: BertFolderConfig, special_ids: EncoderIds, pooler
             dropout=theirs.hidden_dropout_prob,
             norm_epsilon=theirs.layer_norm_eps,
             special_ids=special_ids,
-            **facts,
+            **own,
         )
     except ConfigError as error:
         raise FolderError(f"{path}: {error}") from error
@@ -208,7 +210,7 @@ def to_ours(kind: str, theirs: BertFolderConfig, special_ids: EncoderIds, pooler
 
 
 def _classes(theirs: BertFolderConfig, path: Path) -> tuple[str, ...]:
-    """The classes of a row; none: it gives a score."""
+    """The classes; none for regression."""
     labels, problem = _labels(theirs, path), theirs.problem_type
     if problem in (None, "single_label_classification" if len(labels) > 1 else "regression"):
         return labels if len(labels) > 1 else ()
@@ -219,7 +221,7 @@ def _classes(theirs: BertFolderConfig, path: Path) -> tuple[str, ...]:
 
 
 def _labels(theirs: BertFolderConfig, path: Path) -> tuple[str, ...]:
-    """The labels in the order of their numbers; as `transformers` has it, two where nothing is said."""
+    """The labels in the order of their ids; two by default, as in `transformers`."""
     count = theirs.num_labels or theirs.old_num_labels
     numbers = theirs.label2id
     if theirs.id2label is not None:
@@ -228,20 +230,20 @@ def _labels(theirs: BertFolderConfig, path: Path) -> tuple[str, ...]:
     if numbers is None:
         return tuple(f"LABEL_{number}" for number in range(count or 2))
     if sorted(numbers.values()) != list(range(count or len(numbers))):
-        raise FolderError(f"{path}: id2label, label2id and num_labels do not number the labels from 0 on, each once")
+        raise FolderError(f"{path}: id2label, label2id and num_labels do not number the labels from 0, each once")
     if theirs.label2id not in (None, numbers):
         raise FolderError(f"{path}: label2id is {theirs.label2id}, but id2label says {numbers}; make them agree")
     return tuple(sorted(numbers, key=numbers.__getitem__))
 
 
-def _drop_pooler(found: dict[str, Tensor], prefix: str, facts: BertConfig, where: str) -> list[str]:
-    """Old files of a kind that never looks at the whole row have a pooler all the same."""
+def _drop_pooler(found: dict[str, Tensor], prefix: str, model_config: BertConfig, where: str) -> list[str]:
+    """Take out the pooler that old files have even for kinds that do not use it."""
     names = sorted(name for name in found if name.startswith(f"{prefix}pooler."))
-    if facts.pooler or not names:
+    if model_config.pooler or not names:
         return []
     for name in names:
         del found[name]
-    return [f"{where}: {' and '.join(names)} are left out: this model has no use for them"]
+    return [f"{where}: {' and '.join(names)} are left out: this model does not use them"]
 
 
 def _to_ours(kind: str, taken: dict[str, Tensor], wanted: Iterable[str], prefix: str) -> dict[str, Tensor]:
@@ -254,12 +256,12 @@ def _to_ours(kind: str, taken: dict[str, Tensor], wanted: Iterable[str], prefix:
 
 
 def _drop_rest(found: dict[str, Tensor], ours: Mapping[str, Tensor], prefix: str, where: str) -> None:
-    """What files hold beside the weights: buffers, and copies of weights under a second name."""
+    """Take out buffers and copies of tied weights; nothing may be left then."""
     for name in BUFFERS:
         found.pop(prefix + name, None)
     if "head.project.weight" in ours:
-        table = ours["encoder.embedding.tokens.weight"]
-        drop_copies(found, {"cls.predictions.decoder.weight": table}, where)
+        embedding = ours["encoder.embedding.tokens.weight"]
+        drop_copies(found, {"cls.predictions.decoder.weight": embedding}, where)
         drop_copies(found, {"cls.predictions.decoder.bias": ours["head.bias"]}, where)
     all_used(found, where)
 
@@ -268,29 +270,29 @@ def _drop_rest(found: dict[str, Tensor], ours: Mapping[str, Tensor], prefix: str
 
 
 def files(model: nn.Module, tokenizer: Any, pooling: Pooling | None = None) -> dict[str, bytes]:
-    """Any of the five kinds as the files of a BERT folder; with a pooling, of sentence-transformers."""
-    facts = model.config
-    assert isinstance(facts, BertConfig)
-    kind = kind_of(facts)
-    tensors = _to_theirs(kind, model.state_dict(), facts, PREFIX if _inside(kind) else "")
+    """Any of the five kinds as the files of a BERT folder; with a pooling, of a sentence-transformers folder."""
+    model_config = model.config
+    assert isinstance(model_config, BertConfig)
+    kind = kind_of(model_config)
+    tensors = _to_theirs(kind, model.state_dict(), model_config, PREFIX if _inside(kind) else "")
     return {
-        CONFIG: encode_json(to_theirs(kind, facts)),
+        CONFIG: encode_json(to_theirs(kind, model_config)),
         WEIGHTS: encode_tensors(tensors, {"format": "pt"}),
-        **tokenizer.to_files(max_length=facts.context),
-        **({} if pooling is None else pooling_files(pooling, facts.width)),
+        **tokenizer.to_files(max_length=model_config.context),
+        **({} if pooling is None else pooling_files(pooling, model_config.width)),
     }
 
 
 def _inside(kind: str) -> str:
-    """Where the encoder stands among our names."""
+    """The prefix of the encoder in our names."""
     return "" if kind == "bert" else "encoder."
 
 
-def _to_theirs(kind: str, ours: Mapping[str, Tensor], facts: BertConfig, prefix: str) -> dict[str, Tensor]:
+def _to_theirs(kind: str, ours: Mapping[str, Tensor], model_config: BertConfig, prefix: str) -> dict[str, Tensor]:
     """Weights under their names; on the meta device, the shapes a file must have."""
     heads, inside = HEADS[kind].names, _inside(kind)
     encoder = {name.removeprefix(inside): tensor for name, tensor in ours.items() if name not in heads}
-    rows: Rows = {"attention.project": [facts.width] * 3}
+    rows: Rows = {"attention.project": [model_config.width] * 3}
     found = {prefix + name: tensor for name, tensor in NAMES.to_theirs(encoder, rows).items()}
     return found | {theirs: ours[name] for name, theirs in heads.items()}
 
@@ -321,7 +323,7 @@ def _label_keys(kind: str, labels: tuple[str, ...] | None) -> dict[str, Any]:
     if labels is None:
         return {}
     if kind == "bert-sequence-classification" and len(labels) == 1:
-        raise ConfigError(f"a classifier with one class ({labels[0]}) cannot be written: there it would be a score")
+        raise ConfigError(f"a classifier with one class ({labels[0]}) cannot be exported: it would become a regression")
     names = labels or ("LABEL_0",)
     found: dict[str, Any] = {
         "id2label": {str(number): label for number, label in enumerate(names)},

@@ -1,4 +1,4 @@
-"""What the folders of all families share: their weights, their generation settings, and what comes out."""
+"""What all families share: configs, safetensors files and shards, checks of weights, and the result."""
 
 import shlex
 from collections.abc import Mapping
@@ -21,32 +21,32 @@ GENERATION = "generation_config.json"
 
 @dataclass(frozen=True)
 class Pooling:
-    """How a text becomes one vector; the defaults are those of sentence-transformers for a folder that says nothing."""
+    """How the hidden states of a text become one vector; the defaults are those of sentence-transformers."""
 
-    how: Literal["mean", "first", "max"] = "mean"  # of its words, symbols counted; first: that of the begin symbol
+    mode: Literal["mean", "cls", "max"] = "mean"  # over all tokens with special tokens; cls: the first token
     normalized: bool = False  # to length 1
-    longest: int | None = None  # pieces of a text at most, symbols counted; none: as many as the model reads
+    max_length: int | None = None  # tokens of a text, special tokens included; None: the context of the model
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A foreign folder as parts of ours."""
+    """A model of a Hugging Face folder or GGUF file, as a model and a tokenizer of ours."""
 
     kind: str
     task: str
     model: nn.Module
     tokenizer: Any
-    beams: int = 1  # the folder's own way to search
+    num_beams: int = 1  # how the folder wants its texts decoded
     length_penalty: float = 1.0
-    longest: int | None = None  # tokens it writes at most, the end not counted
-    closed: bool = False  # see generation.decode.Limits
-    renormalized: bool = False
-    pooling: Pooling = Pooling()  # of a model that reads
-    notes: list[str] = field(default_factory=list)  # settings of the folder that are not followed
+    max_new_tokens: int | None = None  # eos not counted
+    force_eos: bool = False  # see generation.decode.Limits
+    renormalize: bool = False
+    pooling: Pooling = Pooling()  # of an encoder
+    notes: list[str] = field(default_factory=list)  # settings of the folder that are ignored
 
 
 class ForeignConfig(BaseModel):
-    """The base of a family's config.json: a key that the family does not have is an error."""
+    """The base of the config.json of a family: an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
@@ -77,18 +77,18 @@ def weight_files(folder: Path) -> list[Path]:
     if (folder / INDEX).is_file():
         return [folder / Path(shard).name for shard in _shards(folder / INDEX)]
     if (folder / PICKLE).is_file():
-        raise pickled(str(folder), folder, str(folder))
+        raise pickle_error(str(folder), folder, str(folder))
     raise FolderError(f"{folder} has no {WEIGHTS}; wanted a Hugging Face folder with its weights")
 
 
 def _shards(index: Path) -> list[str]:
     found = read_json(index).get("weight_map")
     if not isinstance(found, dict) or not all(isinstance(file, str) for file in found.values()):
-        raise FolderError(f"{index}: weight_map is no table of weights and the names of their files; copy it again")
+        raise FolderError(f"{index}: weight_map must map the names of weights to their shards; copy it again")
     return sorted(set(found.values()))
 
 
-def pickled(name: str, folder: Path, output: str) -> FolderError:
+def pickle_error(name: str, folder: Path, output: str) -> FolderError:
     """The error for weights in a pickle, with the command that converts them.
 
     The command is meant to be pasted into a shell: what comes from the folder is quoted, or left out.
@@ -109,7 +109,7 @@ def pickled(name: str, folder: Path, output: str) -> FolderError:
 def take(
     found: dict[str, Tensor], names: Mapping[str, str], wanted: Mapping[str, Tensor], where: str
 ) -> dict[str, Tensor]:
-    """Our weights by the table ours -> theirs, in single precision and of the wanted shapes; they leave `found`."""
+    """Take the weights of a model out of `found`, by the names ours -> theirs: checked for their shape, as float32."""
     for ours, theirs in names.items():
         if theirs not in found:
             raise FolderError(f"{where} has no weight {theirs}, which this model needs")
@@ -122,7 +122,7 @@ def take(
 
 
 def drop_copies(found: dict[str, Tensor], copies: Mapping[str, Tensor], where: str) -> None:
-    """Some files repeat a weight under a second name: it leaves `found` if it is the same, else it is an error."""
+    """Take copies of a weight out of `found`, such as tied embeddings saved twice. A copy that differs is an error."""
     for name, original in copies.items():
         copy = found.pop(name, None)
         if copy is None:
@@ -133,5 +133,6 @@ def drop_copies(found: dict[str, Tensor], copies: Mapping[str, Tensor], where: s
 
 
 def all_used(found: Mapping[str, Tensor], where: str) -> None:
+    """FolderError names a weight that is left."""
     for name in found:
         raise FolderError(f"{where} has a weight {name} that this model does not use")

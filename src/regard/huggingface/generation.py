@@ -1,4 +1,4 @@
-"""generation_config.json of an encoder-decoder, read and written: how the folder wants to be searched."""
+"""generation_config.json of an encoder-decoder, read and written: how texts are decoded by default."""
 
 import math
 from collections.abc import Mapping
@@ -30,19 +30,19 @@ def search_settings(folder: Path, config: ForeignConfig) -> dict[str, Any]:
     beams = _number(own, "num_beams", path, least=1) or 1
     penalty = _number(own, "length_penalty", path, least=0, most=MAX_LENGTH_PENALTY if beams > 1 else math.inf)
     longest = _number(own, "max_length", path, least=2)
-    closed = own.get("forced_eos_token_id") is not None
+    force_eos = own.get("forced_eos_token_id") is not None
     special_ids = {key: getattr(config, key) for key in SPECIAL_IDS}
     ignored = [key for key, value in own.items() if has_own_file and value and key not in FOLLOWED | HARMLESS]
     ignored += [key for key, used in special_ids.items() if own.get(key) not in (None, used, [used])]
-    if own.get("bad_words_ids") in (None, [[special_ids["pad_token_id"]]]):  # padding is never written anyway
+    if own.get("bad_words_ids") in (None, [[special_ids["pad_token_id"]]]):  # padding is never generated anyway
         ignored = [key for key in ignored if key != "bad_words_ids"]
     return {
-        "beams": int(beams),
+        "num_beams": int(beams),
         "length_penalty": 1.0 if penalty is None else float(penalty),
         # max_length counts the start token, and the end where it is forced. Without it the source's length decides.
-        "longest": None if longest is None else max(1, int(longest) - (2 if closed else 1)),
-        "closed": closed,
-        "renormalized": bool(own.get("renormalize_logits")),
+        "max_new_tokens": None if longest is None else max(1, int(longest) - (2 if force_eos else 1)),
+        "force_eos": force_eos,
+        "renormalize": bool(own.get("renormalize_logits")),
         "notes": [f"{path}: {', '.join(sorted(ignored))}: not followed"] if ignored else [],
     }
 
@@ -51,21 +51,21 @@ def generation_file(
     config: Mapping[str, Any],
     *,
     max_length: int,
-    beams: int = 1,
+    num_beams: int = 1,
     length_penalty: float = 1.0,
-    longest: int | None = None,
-    closed: bool = False,
-    renormalized: bool = False,
+    max_new_tokens: int | None = None,
+    force_eos: bool = False,
+    renormalize: bool = False,
 ) -> bytes:
-    """generation_config.json beside a config.json; `max_length` where the model has no `longest` of its own."""
+    """generation_config.json beside a config.json; `max_length` where the model has no `max_new_tokens` of its own."""
     settings = {
-        "num_beams": beams,
+        "num_beams": num_beams,
         "length_penalty": length_penalty,
-        "max_length": max_length if longest is None else longest + (2 if closed else 1),
+        "max_length": max_length if max_new_tokens is None else max_new_tokens + (2 if force_eos else 1),
         "bad_words_ids": [[config["pad_token_id"]]],
-        "renormalize_logits": renormalized,
+        "renormalize_logits": renormalize,
         **{key: config[key] for key in SPECIAL_IDS},
-        "forced_eos_token_id": config["eos_token_id"] if closed else None,
+        "forced_eos_token_id": config["eos_token_id"] if force_eos else None,
     }
     return encode_json(settings)
 

@@ -1,8 +1,8 @@
-"""GGUF files, as llama.cpp has them: one file with metadata, tokenizer and weights, mostly quantized.
+"""GGUF files, as llama.cpp writes them: one file with metadata, tokenizer and weights, mostly quantized.
 
-Read through the `gguf` package; every weight becomes float32. Two conventions differ from Hugging Face's: llama.cpp
-turns neighboring numbers of a head where we turn those half a head apart, so the rows of its Llama queries and keys
-stand in another order; and the stretch of Llama 3's angles is kept as a table of divisors.
+Read with the `gguf` package, which dequantizes every weight to float32. Two conventions differ from Hugging Face's:
+llama.cpp rotates neighboring dimensions of a head where we rotate those half a head apart, so the rows of its Llama
+queries and keys are permuted; and the RoPE scaling of Llama 3 is stored as divisors of the frequencies.
 """
 
 import math
@@ -20,17 +20,17 @@ from regard.errors import ConfigError, FolderError
 from regard.huggingface import llama
 from regard.huggingface.folder import Loaded, all_used, take
 from regard.huggingface.gguf_header import MAGIC, check_header
-from regard.huggingface.gguf_words import read_words
-from regard.huggingface.language import TASK, fits, symbols_of
+from regard.huggingface.gguf_tokenizer import read_tokenizer
+from regard.huggingface.language import TASK, check_vocab_size, special_ids_of
 from regard.huggingface.names import Names
 from regard.layers.positions import RopeScaling, Rotary, scale_frequencies
 from regard.models.base import CausalLMIds
 from regard.models.gpt import GPT, GPTConfig
 from regard.models.llama import Llama, LlamaConfig, RopeScalingConfig
 
-TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")
+TENSOR_TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")
 ARCHITECTURES = ("llama", "qwen2", "gpt2")
-STRETCH = "rope_freqs.weight"
+ROPE_DIVISORS = "rope_freqs.weight"
 KEYS = (
     *("vocab_size", "context_length", "embedding_length", "block_count", "feed_forward_length"),
     "attention.head_count",
@@ -61,7 +61,7 @@ GPT2 = Names(WHOLE, "blk.{}.", {**PARTS, "attention.project": ("attn_qkv",), "fe
 
 
 def is_gguf(path: Path) -> bool:
-    """Whether a path is a file that says it is a GGUF, by its name or by its first bytes."""
+    """Whether a path is a GGUF file, by its suffix or its first bytes."""
     if not path.is_file():
         return False
     if path.suffix.lower() == ".gguf":
@@ -72,15 +72,17 @@ def is_gguf(path: Path) -> bool:
 
 def load(path: Path) -> Loaded:
     """Read a GGUF file."""
-    file = File(path)
-    kind = file.fact("general.architecture")
+    file = GGUFFile(path)
+    kind = file.value("general.architecture")
     if kind not in ARCHITECTURES:
         raise FolderError(f"{path}: general.architecture is {kind!r}, wanted one of {', '.join(ARCHITECTURES)}")
-    if file.fact("split.count", 1) not in (0, 1):
-        raise FolderError(f"{path} is one of {file.fact('split.count')} parts; join them with llama-gguf-split --merge")
-    tokenizer, notes = read_words(file.facts, path)
-    fits(tokenizer, file.rows("token_embd.weight"), path)
-    special_ids = symbols_of(tokenizer)
+    if file.value("split.count", 1) not in (0, 1):
+        raise FolderError(
+            f"{path} is one of {file.value('split.count')} parts; join them with llama-gguf-split --merge"
+        )
+    tokenizer, notes = read_tokenizer(file.metadata, path)
+    check_vocab_size(tokenizer, file.rows("token_embd.weight"), path)
+    special_ids = special_ids_of(tokenizer)
     try:
         model = _gpt2(file, special_ids) if kind == "gpt2" else _llama(file, kind, special_ids)
     except ConfigError as error:
@@ -91,43 +93,42 @@ def load(path: Path) -> Loaded:
     return Loaded("gpt" if kind == "gpt2" else "llama", TASK, model.eval(), tokenizer, notes=notes)
 
 
-class File:
-    """An open GGUF file: its facts, and its tensors as they are asked for."""
+class GGUFFile:
+    """An open GGUF file: its metadata, and its tensors, dequantized when they are read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.facts, self.tensors = _open(path)
+        self.metadata, self.tensors = _open(path)
         for name, tensor in self.tensors.items():
-            if tensor.tensor_type.name not in TYPES:
-                raise FolderError(
-                    f"{path}: weight {name} is of type {tensor.tensor_type.name}, wanted one of {', '.join(TYPES)}"
-                )
+            if tensor.tensor_type.name not in TENSOR_TYPES:
+                wanted = ", ".join(TENSOR_TYPES)
+                raise FolderError(f"{path}: weight {name} has type {tensor.tensor_type.name}, wanted one of {wanted}")
 
-    def fact(self, key: str, *otherwise: Any) -> Any:
-        """A value of the metadata; without a second argument it must be there."""
-        if key not in self.facts and not otherwise:
+    def value(self, key: str, *default: Any) -> Any:
+        """A value of the metadata; without a default it must be there."""
+        if key not in self.metadata and not default:
             raise FolderError(f"{self.path} has no key {key}, which this model needs")
-        return self.facts.get(key, *otherwise)
+        return self.metadata.get(key, *default)
 
-    def count(self, key: str, *otherwise: int) -> int:
-        """The same for a number from 1 on."""
-        value = self.fact(key, *otherwise)
+    def count(self, key: str, *default: int) -> int:
+        """An integer from the metadata, 1 or more."""
+        value = self.value(key, *default)
         if type(value) is not int or value < 1:
-            raise FolderError(f"{self.path}: {key} is {value!r}, wanted a number from 1 on")
+            raise FolderError(f"{self.path}: {key} is {value!r}, wanted an integer, 1 or more")
         return value
 
-    def number(self, key: str, *otherwise: float) -> float:
-        """The same for any number above 0."""
-        value = self.fact(key, *otherwise)
+    def number(self, key: str, *default: float) -> float:
+        """A positive number from the metadata."""
+        value = self.value(key, *default)
         if type(value) not in (int, float) or not 0 < value < math.inf:
             raise FolderError(f"{self.path}: {key} is {value!r}, wanted a number above 0")
         return float(value)
 
-    def only(self, architecture: str, known: Iterable[str], must: dict[str, tuple[Any, ...]]) -> None:
-        """FolderError for a key of the architecture that is not known, or that has another value than it must."""
+    def check_keys(self, architecture: str, known: Iterable[str], required: dict[str, tuple[Any, ...]]) -> None:
+        """FolderError for an unknown key of the architecture, or one that has not its required value."""
         names = {f"{architecture}.{key}" for key in known}
-        values = {f"{architecture}.{key}": allowed for key, allowed in must.items()}
-        for key, value in self.facts.items():
+        values = {f"{architecture}.{key}": allowed for key, allowed in required.items()}
+        for key, value in self.metadata.items():
             if key in values and value not in values[key]:
                 wanted = " or ".join(repr(allowed) for allowed in values[key])
                 raise FolderError(f"{self.path}: {key} is {value!r}, wanted {wanted}; regard has no other")
@@ -135,31 +136,31 @@ class File:
                 raise FolderError(f"{self.path} has a key {key!r} that regard does not know")
 
     def rows(self, name: str) -> int:
-        """How many rows a matrix has."""
+        """The number of rows of a matrix."""
         if name not in self.tensors:
             raise FolderError(f"{self.path} has no weight {name}, which this model needs")
         return int(self.tensors[name].shape[-1])
 
     def layers(self, architecture: str) -> int:
-        """How many blocks the model has; the last of them must be there."""
+        """The number of blocks; the last must be in the file."""
         count = self.count(f"{architecture}.block_count")
         self.rows(f"blk.{count - 1}.attn_norm.weight")
         return count
 
-    def take(self) -> dict[str, Tensor]:
-        """All weights in single precision; each leaves the file as it is read."""
+    def take_all(self) -> dict[str, Tensor]:
+        """All weights, dequantized; each is released from the file when it is read."""
         found = {}
         for name in list(self.tensors):
-            found[name] = _dequantized(self.tensors.pop(name))
+            found[name] = _dequantize(self.tensors.pop(name))
         return found
 
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The metadata and the tensors, whose bytes stay in the file until they are asked for."""
+    """The metadata and the tensors, whose bytes stay in the file until they are read."""
     from gguf import GGUFReader
 
     class Reader(GGUFReader):
-        """The bytes as a plain array: slices of a memmap are slow, and a vocabulary is a hundred thousand of them."""
+        """With the bytes as a plain array: slicing a memmap is slow, and reading a vocabulary slices 100,000 times."""
 
         @property
         def data(self) -> Any:
@@ -172,16 +173,16 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     check_header(path)
     try:
         reader = Reader(path)
-        facts = {name: field.contents() for name, field in reader.fields.items()}
+        metadata = {name: field.contents() for name, field in reader.fields.items()}
     except (ValueError, IndexError, KeyError, TypeError, OverflowError, RecursionError, OSError) as error:
         reason = " ".join(str(error).split())[:200]
         raise FolderError(f"{path} is damaged or cut short, copy it again ({reason})") from error
     if reader.byte_order != "I":
-        raise FolderError(f"{path} is written for machines of the other byte order; wanted a little-endian GGUF")
-    return facts, {tensor.name: tensor for tensor in reader.tensors}
+        raise FolderError(f"{path} is big-endian; wanted a little-endian GGUF file")
+    return metadata, {tensor.name: tensor for tensor in reader.tensors}
 
 
-def _dequantized(tensor: Any) -> Tensor:
+def _dequantize(tensor: Any) -> Tensor:
     from gguf import quants
 
     weight = quants.dequantize(tensor.data, tensor.tensor_type)
@@ -191,13 +192,13 @@ def _dequantized(tensor: Any) -> Tensor:
 # ------------------------------------------------ the two models
 
 
-def _llama(file: File, architecture: str, special_ids: CausalLMIds) -> Llama:
-    def count(key: str, *otherwise: int) -> int:
-        return file.count(f"{architecture}.{key}", *otherwise)
+def _llama(file: GGUFFile, architecture: str, special_ids: CausalLMIds) -> Llama:
+    def count(key: str, *default: int) -> int:
+        return file.count(f"{architecture}.{key}", *default)
 
     width, heads = count("embedding_length"), count("attention.head_count")
     head = width // heads
-    file.only(
+    file.check_keys(
         architecture,
         [
             *KEYS,
@@ -213,7 +214,7 @@ def _llama(file: File, architecture: str, special_ids: CausalLMIds) -> Llama:
             "expert_used_count": (0,),
         },
     )
-    base = file.number(f"{architecture}.rope.freq_base", llama.BASE)
+    theta = file.number(f"{architecture}.rope.freq_base", llama.DEFAULT_ROPE_THETA)
     config = LlamaConfig(
         vocab_size=file.rows("token_embd.weight"),
         context=count("context_length"),
@@ -224,27 +225,27 @@ def _llama(file: File, architecture: str, special_ids: CausalLMIds) -> Llama:
         feed_forward=count("feed_forward_length"),
         tie_embeddings="output.weight" not in file.tensors,
         qkv_bias=architecture == "qwen2",
-        rope_theta=base,
-        rope_scaling=_stretch(file, head, base),
-        norm_epsilon=_short(file.number(f"{architecture}.attention.layer_norm_rms_epsilon")),
+        rope_theta=theta,
+        rope_scaling=_rope_scaling(file, head, theta),
+        norm_epsilon=_shortest(file.number(f"{architecture}.attention.layer_norm_rms_epsilon")),
         special_ids=special_ids,
     )
     with torch.device("meta"):
         model = Llama(config)
-    found = file.take()
+    found = file.take_all()
     if architecture == "llama":
         for number in range(config.layers):
-            _halves(found, f"blk.{number}.attn_q.weight", config.heads)
-            _halves(found, f"blk.{number}.attn_k.weight", config.num_kv_heads)
+            _unpermute_heads(found, f"blk.{number}.attn_q.weight", config.heads)
+            _unpermute_heads(found, f"blk.{number}.attn_k.weight", config.num_kv_heads)
     _assign(model, found, LLAMA, llama.rows(config), file)
     return model
 
 
-def _gpt2(file: File, special_ids: CausalLMIds) -> GPT:
-    file.only(
+def _gpt2(file: GGUFFile, special_ids: CausalLMIds) -> GPT:
+    file.check_keys(
         "gpt2",
         [*KEYS, "attention.layer_norm_epsilon"],
-        {"attention.head_count_kv": (file.fact("gpt2.attention.head_count"),)},
+        {"attention.head_count_kv": (file.value("gpt2.attention.head_count"),)},
     )
     config = GPTConfig(
         vocab_size=file.rows("token_embd.weight"),
@@ -254,16 +255,16 @@ def _gpt2(file: File, special_ids: CausalLMIds) -> GPT:
         layers=file.layers("gpt2"),
         feed_forward=file.count("gpt2.feed_forward_length"),
         tie_embeddings="output.weight" not in file.tensors,
-        norm_epsilon=_short(file.number("gpt2.attention.layer_norm_epsilon")),
+        norm_epsilon=_shortest(file.number("gpt2.attention.layer_norm_epsilon")),
         special_ids=special_ids,
     )
     with torch.device("meta"):
         model = GPT(config)
-    _assign(model, file.take(), GPT2, {}, file)
+    _assign(model, file.take_all(), GPT2, {}, file)
     return model
 
 
-def _assign(model: nn.Module, found: dict[str, Tensor], names: Names, rows: Any, file: File) -> None:
+def _assign(model: nn.Module, found: dict[str, Tensor], names: Names, rows: Any, file: GGUFFile) -> None:
     where = str(file.path)
     wanted = names.to_theirs(model.state_dict(), rows)
     taken = take(found, {name: name for name in wanted}, wanted, where)
@@ -271,28 +272,28 @@ def _assign(model: nn.Module, found: dict[str, Tensor], names: Names, rows: Any,
     assign_weights(model, names.to_ours(taken, model.state_dict()), where)
 
 
-def _halves(found: dict[str, Tensor], name: str, heads: int) -> None:
-    """Rows of each head from pairs side by side to pairs half a head apart."""
+def _unpermute_heads(found: dict[str, Tensor], name: str, heads: int) -> None:
+    """Reorder the rows of each head: rotated pairs that were neighbors come to stand half a head apart."""
     weight = found.get(name)
-    if weight is not None and len(weight) % (2 * heads) == 0:  # `take` says what is wrong otherwise
+    if weight is not None and len(weight) % (2 * heads) == 0:  # `take` says what is wrong default
         found[name] = weight.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
 
 
-def _stretch(file: File, head: int, base: float) -> RopeScalingConfig | None:
-    """Llama 3's stretch, told from the table of divisors that the converter made of it."""
-    if STRETCH not in file.tensors:
+def _rope_scaling(file: GGUFFile, head: int, theta: float) -> RopeScalingConfig | None:
+    """The RoPE scaling of Llama 3, recognized by the divisors that the converter computed from it."""
+    if ROPE_DIVISORS not in file.tensors:
         return None
-    divisors = _dequantized(file.tensors.pop(STRETCH))
+    divisors = _dequantize(file.tensors.pop(ROPE_DIVISORS))
     found = RopeScalingConfig(
         factor=max(1.0, divisors.max().item()), low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192
     )
-    rates: Tensor = Rotary(head, base).frequencies  # type: ignore[assignment]
+    rates: Tensor = Rotary(head, theta).frequencies  # type: ignore[assignment]
     wanted = rates / scale_frequencies(rates, RopeScaling(**found.model_dump()))
     if divisors.shape != wanted.shape or not torch.allclose(divisors, wanted, rtol=1e-4):
-        raise FolderError(f"{file.path}: {STRETCH} is not Llama 3's table; regard has no other")
+        raise FolderError(f"{file.path}: {ROPE_DIVISORS} is not the RoPE scaling of Llama 3; regard has no other")
     return found
 
 
-def _short(value: float) -> float:
-    """A number stored in single precision as it was meant: 1e-05, not 9.999999747378752e-06."""
+def _shortest(value: float) -> float:
+    """The shortest decimal of a float32: 1e-05, not 9.999999747378752e-06."""
     return float(str(np.float32(value)))

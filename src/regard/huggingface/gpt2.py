@@ -1,7 +1,7 @@
-"""GPT2LMHeadModel, the family of GPT-2 and DistilGPT2: our GPT under other names.
+"""GPT2LMHeadModel, the family of GPT-2 and DistilGPT2: our GPT under other weight names.
 
-Its matrices are stored (in, out), the other way round than ours; files differ in whether the names begin with
-"transformer.", and old ones hold the causal mask of every layer.
+Its matrices are stored (in, out), the transpose of ours. Names may or may not start with "transformer.", and old files
+contain the causal mask of every layer.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from regard.huggingface.language import (
     TextConfig,
     activation_name,
     folder_files,
-    read_words,
+    read_tokenizer,
 )
 from regard.huggingface.names import Names
 from regard.models.base import CausalLMIds
@@ -48,7 +48,7 @@ NAMES = Names(
         "feed_forward.contract": ("mlp.c_proj",),
     },
 )
-TURNED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # stored (in, out)
+TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # stored (in, out)
 
 
 class GPT2Config(TextConfig):
@@ -65,12 +65,12 @@ class GPT2Config(TextConfig):
     layer_norm_epsilon: float = Field(1e-5, gt=0)
     resid_pdrop: float = Field(0.1, ge=0, lt=1)
     tie_word_embeddings: bool = True
-    # Must be so: regard has no other.
+    # Other values are not supported.
     scale_attn_weights: Literal[True] = True
     scale_attn_by_inverse_layer_idx: Literal[False] = False
     add_cross_attention: Literal[False] = False
-    # What changes nothing once a model is trained, and what older versions left behind.
-    reorder_and_upcast_attn: bool = False  # only the order of the same arithmetic
+    # Keys without effect on a trained model, and leftovers of older versions.
+    reorder_and_upcast_attn: bool = False  # only the order of the same operations
     embd_pdrop: float = 0.1
     attn_pdrop: float = 0.1
     n_ctx: int | None = None
@@ -89,46 +89,46 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     """Read a GPT-2 folder."""
     where = str(folder / WEIGHTS)
     theirs = GPT2Config.read(config, folder / CONFIG)
-    words = read_words(folder, theirs, theirs.vocab_size)
-    facts = to_ours(theirs, folder / CONFIG, words.special_ids)
+    text = read_tokenizer(folder, theirs, theirs.vocab_size)
+    model_config = to_ours(theirs, folder / CONFIG, text.special_ids)
     with torch.device("meta"):
-        model = GPT(facts)
-    wanted = _turned(NAMES.to_theirs(model.state_dict(), {}))
-    found = _prefixed(weights(folder))
-    _drop_masks(found, facts, where)
-    taken = _turned(take(found, {name: name for name in wanted}, wanted, where))
+        model = GPT(model_config)
+    wanted = _transpose(NAMES.to_theirs(model.state_dict(), {}))
+    found = _add_prefix(weights(folder))
+    _drop_masks(found, model_config, where)
+    taken = _transpose(take(found, {name: name for name in wanted}, wanted, where))
     ours = NAMES.to_ours(taken, model.state_dict())
-    if facts.tie_embeddings:
+    if model_config.tie_embeddings:
         drop_copies(found, {"lm_head.weight": ours["embedding.weight"]}, where)
     all_used(found, where)
     assign_weights(model, ours, where)
-    return Loaded("gpt", TASK, model.eval(), words.tokenizer, notes=words.notes)
+    return Loaded("gpt", TASK, model.eval(), text.tokenizer, notes=text.notes)
 
 
-def _prefixed(found: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The files of GPT2Model, without the head, leave the prefix out."""
+def _add_prefix(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Files of GPT2Model, without the head, have no prefix."""
     if any(name.startswith(PREFIX) for name in found):
         return found
     return {name if name == "lm_head.weight" else PREFIX + name: found.pop(name) for name in list(found)}
 
 
-def _drop_masks(found: dict[str, Tensor], facts: GPTConfig, where: str) -> None:
-    """Old files hold the mask of every layer, and the number that stood for minus infinity."""
-    attentions = [f"{PREFIX}h.{number}.attn." for number in range(facts.layers)]
-    whole = (1, 1, facts.context, facts.context)
+def _drop_masks(found: dict[str, Tensor], model_config: GPTConfig, where: str) -> None:
+    """Old files contain the causal mask of every layer, and the number used for minus infinity."""
+    attentions = [f"{PREFIX}h.{number}.attn." for number in range(model_config.layers)]
+    full = (1, 1, model_config.context, model_config.context)
     for name in attentions:
         mask = found.get(f"{name}bias")
-        if mask is not None:  # no larger than what the file itself holds, whatever its config.json says
-            side = facts.context if mask.shape == whole else 0
+        if mask is not None:  # sized by the file, whatever its config.json says
+            side = model_config.context if mask.shape == full else 0
             triangle = torch.ones(side, side, dtype=torch.bool).tril()[None, None]
             drop_copies(found, {f"{name}bias": triangle}, where)
         found.pop(f"{name}masked_bias", None)
 
 
-def _turned(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """(in, out) for (out, in) and back."""
+def _transpose(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """From (in, out) to (out, in) and back."""
     return {
-        name: tensor.t().contiguous() if name.endswith(TURNED) and tensor.dim() == 2 else tensor
+        name: tensor.t().contiguous() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
         for name, tensor in tensors.items()
     }
 
@@ -153,7 +153,7 @@ def to_ours(theirs: GPT2Config, path: Path, special_ids: CausalLMIds) -> GPTConf
 
 
 def to_theirs(ours: GPTConfig) -> dict[str, Any]:
-    """config.json for one of our models, but for the ids of its tokenizer."""
+    """config.json for one of our models, without the ids of its tokenizer."""
     return {
         "model_type": "gpt2",
         "architectures": ["GPT2LMHeadModel"],
@@ -175,5 +175,5 @@ def to_theirs(ours: GPTConfig) -> dict[str, Any]:
 def files(model: nn.Module, tokenizer: Any) -> dict[str, bytes]:
     """A GPT as the files of a GPT-2 folder."""
     assert isinstance(model, GPT)
-    found = _turned(NAMES.to_theirs(model.state_dict(), {}))
+    found = _transpose(NAMES.to_theirs(model.state_dict(), {}))
     return folder_files(to_theirs(model.config), found, tokenizer)

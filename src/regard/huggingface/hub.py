@@ -1,10 +1,10 @@
-"""Names on the Hugging Face hub, such as Helsinki-NLP/opus-mt-en-es: fetched once, kept in its cache."""
+"""Names on the Hugging Face hub, such as Helsinki-NLP/opus-mt-en-es: downloaded once, kept in its cache."""
 
 import re
 from pathlib import Path
 
 from regard.errors import FolderError
-from regard.huggingface.folder import pickled
+from regard.huggingface.folder import pickle_error
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 TOKENIZER = ["*.json", "*.jinja", "merges.txt", "vocab.txt", "*.spm"]
@@ -12,7 +12,7 @@ WANTED = [*TOKENIZER, "*.safetensors"]  # no pickles
 
 
 def find(folder: str | Path, *, tokenizer_only: bool = False) -> Path:
-    """The folder itself where it is there; what looks like a hub's name is fetched, on request without its weights."""
+    """The folder if it exists; a name on the hub is downloaded, with `tokenizer_only` without its weights."""
     path = Path(folder)
     if path.exists() or not NAME.fullmatch(str(folder)) or path.parent.exists() or path.parts[0] == "runs":
         return path
@@ -31,5 +31,5 @@ def find(folder: str | Path, *, tokenizer_only: bool = False) -> Path:
             "check the name and the connection"
         ) from error
     if not tokenizer_only and not any(found.glob("*.safetensors")):
-        raise pickled(str(folder), found, path.name)
+        raise pickle_error(str(folder), found, path.name)
     return found

@@ -1,6 +1,6 @@
-"""What the folders of all language models share: common keys, the tokenizer with its ends, and the files written.
+"""What folders of language models share: common config keys, the tokenizer with its eos ids, the files written.
 
-The keys are those of BERT's folders too; the rest is for models that write.
+BERT folders share the config keys.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from regard.tokenizers.text import TextTokenizer
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 TASK = "language-modeling"
-# Their names of an activation -> ours; written is the first that means the same.
+# Their names of activations -> ours; the first with the same meaning is written.
 ACTIVATIONS = {
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
@@ -30,11 +30,11 @@ ACTIVATIONS = {
 }
 Activation = Literal["gelu_new", "gelu_pytorch_tanh", "gelu", "relu", "silu", "swish"]
 
-# Settings of generation that say how to search -> the values at which they change nothing.
+# Decoding settings -> values without effect.
 SEARCH: dict[str, tuple[Any, ...]] = {
     "do_sample": (False,),
     "temperature": (1.0,),
-    "top_k": (0, 50),  # 50 is the default of `transformers`, without effect where it does not sample
+    "top_k": (0, 50),  # 50 is the default of `transformers`, without effect unless it samples
     "top_p": (1.0,),
     "typical_p": (1.0,),
     "repetition_penalty": (1.0,),
@@ -43,7 +43,7 @@ SEARCH: dict[str, tuple[Any, ...]] = {
     "num_beams": (1,),
     "num_beam_groups": (1,),
     "num_return_sequences": (1,),
-    "max_length": (20,),  # the default of older versions, which they wrote out
+    "max_length": (20,),  # the default of older versions
     "min_length": (0,),
     "no_repeat_ngram_size": (0,),
     "encoder_no_repeat_ngram_size": (0,),
@@ -59,15 +59,15 @@ HARMLESS = {
 
 
 class TextConfig(ForeignConfig):
-    """Keys that config.json of every model of text may have."""
+    """Keys that config.json of every text model may have."""
 
     bos_token_id: int | None = Field(None, ge=0)
     eos_token_id: int | list[int] | None = None
-    # Must be so: regard has no other.
+    # Other values are not supported.
     is_encoder_decoder: Literal[False] = False
     quantization_config: None = None
     pruned_heads: dict[str, Any] | None = Field(None, max_length=0)
-    # How to search, in older folders; generation_config.json goes before these.
+    # Decoding settings of older folders; generation_config.json takes precedence.
     do_sample: bool | None = None
     temperature: float | None = None
     top_k: int | None = None
@@ -93,7 +93,7 @@ class TextConfig(ForeignConfig):
     remove_invalid_values: bool | None = None
     output_scores: bool | None = None
     return_dict_in_generate: bool | None = None
-    # What changes nothing once a model is trained, what only repeats the above, and what older versions left behind.
+    # Keys without effect on a trained model, repetitions of the above, and leftovers of older versions.
     architectures: list[str] | None = None
     pad_token_id: int | None = None
     sep_token_id: int | None = None
@@ -132,49 +132,49 @@ class TextConfig(ForeignConfig):
     unsloth_fixed: bool | None = None
 
 
-class Words(NamedTuple):
-    """The tokenizer of a folder, the ids its model knows, and the settings that are not followed."""
+class FolderTokenizer(NamedTuple):
+    """The tokenizer of a folder, the special ids of its model, and notes on settings that are ignored."""
 
     tokenizer: TextTokenizer
     special_ids: CausalLMIds
     notes: list[str]
 
 
-def read_words(folder: Path, config: TextConfig, vocab_size: int) -> Words:
-    """The tokenizer of a folder; it ends where the folder's generation settings say."""
+def read_tokenizer(folder: Path, config: TextConfig, vocab_size: int) -> FolderTokenizer:
+    """The tokenizer of a folder, with the eos ids of its generation settings."""
     tokenizer = TextTokenizer.from_folder(folder)
-    fits(tokenizer, vocab_size, folder)
+    check_vocab_size(tokenizer, vocab_size, folder)
     path = folder / GENERATION if (folder / GENERATION).is_file() else folder / CONFIG
     own = read_json(path) if path.name == GENERATION else config.model_dump(exclude_none=True)
-    said = own.get("eos_token_id", config.eos_token_id)
-    ends = [said] if isinstance(said, int) else said or []
-    if ends:  # the one the tokenizer names goes first: it also stands behind a document
+    eos = own.get("eos_token_id", config.eos_token_id)
+    ends = [eos] if isinstance(eos, int) else eos or []
+    if ends:  # the tokenizer's own first: it also ends documents in training
         tokenizer.eos_ids = tuple(sorted(dict.fromkeys(ends), key=lambda end: end != tokenizer.eos_id))
-    return Words(tokenizer, symbols_of(tokenizer), _notes(own, path))
+    return FolderTokenizer(tokenizer, special_ids_of(tokenizer), _notes(own, path))
 
 
-def symbols_of(tokenizer: TextTokenizer) -> CausalLMIds:
-    """The ids a model knows; a begin only where its tokenizer puts it before every text."""
+def special_ids_of(tokenizer: TextTokenizer) -> CausalLMIds:
+    """The special ids for a model config; bos only if the tokenizer prepends it to every text."""
     return CausalLMIds(bos_id=tokenizer.prepended_bos_id, eos_id=tokenizer.eos_id)
 
 
 def activation_name(ours: str) -> str:
-    """What they call an activation of ours."""
+    """Their name of an activation of ours."""
     return next(theirs for theirs, name in ACTIVATIONS.items() if name == ours)
 
 
-def fits(tokenizer: TextTokenizer | WordPieceTokenizer, vocab_size: int, path: Path) -> None:
+def check_vocab_size(tokenizer: TextTokenizer | WordPieceTokenizer, vocab_size: int, path: Path) -> None:
     if tokenizer.vocab_size > vocab_size:
         raise FolderError(
-            f"{path}: the tokenizer has {tokenizer.vocab_size} tokens, the model {vocab_size} ids: not a pair"
+            f"{path}: the tokenizer has {tokenizer.vocab_size} tokens, the model only {vocab_size} ids; copy it again"
         )
 
 
 def _notes(own: Mapping[str, Any], path: Path) -> list[str]:
-    """One line for each setting that would change what is written."""
+    """One line for each setting that would change the generated text."""
     wanted = own.keys() & SEARCH.keys() if path.name == CONFIG else own.keys() - HARMLESS
     return [
-        f"{path}: {key} is {own[key]!r}: not followed by default"
+        f"{path}: {key} is {own[key]!r}: ignored by default"
         for key in sorted(wanted)
         if own[key] not in (None, [], {}, *SEARCH.get(key, ()))
     ]
@@ -183,7 +183,7 @@ def _notes(own: Mapping[str, Any], path: Path) -> list[str]:
 def folder_files(
     config: Mapping[str, Any], tensors: Mapping[str, Tensor], tokenizer: TextTokenizer
 ) -> dict[str, bytes]:
-    """The files of a folder that `transformers` opens: config.json gets the tokenizer's ids."""
+    """The files of a folder that `transformers` opens; config.json gets the special ids of the tokenizer."""
     ends = list(tokenizer.eos_ids)
     ids = {
         "bos_token_id": tokenizer.bos_id,

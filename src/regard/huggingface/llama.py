@@ -1,7 +1,7 @@
-"""LlamaForCausalLM, the family of Llama and SmolLM2, and Qwen2ForCausalLM: our Llama under other names.
+"""LlamaForCausalLM, the family of Llama and SmolLM2, and Qwen2ForCausalLM: our Llama under other weight names.
 
-Theirs keep queries, keys and values apart, and gate and up; ours have one matrix for each group. Qwen2 differs in that
-queries, keys and values have a bias.
+They have separate matrices for queries, keys and values, and for gate and up; ours are fused. Qwen2 differs from Llama
+by the biases of queries, keys and values.
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from regard.checkpoint import CONFIG, assign_weights
 from regard.errors import ConfigError, FolderError
 from regard.huggingface.folder import WEIGHTS, ForeignConfig, Loaded, all_used, drop_copies, take, weights
-from regard.huggingface.language import TASK, TextConfig, folder_files, read_words
+from regard.huggingface.language import TASK, TextConfig, folder_files, read_tokenizer
 from regard.huggingface.names import Names, Rows
 from regard.models.base import CausalLMIds
 from regard.models.llama import Llama, LlamaConfig, RopeScalingConfig
 
 KINDS = ("llama",)
-BASE = 10_000.0  # where a folder does not say: that of `transformers`
+DEFAULT_ROPE_THETA = 10_000.0  # as in `transformers`
 NAMES = Names(
     whole={
         "embedding.weight": "model.embed_tokens.weight",
@@ -48,8 +48,8 @@ class PlainRope(ForeignConfig):
     partial_rotary_factor: Literal[1] | None = None
 
 
-class StretchedRope(PlainRope):
-    """Llama 3's."""
+class Llama3Rope(PlainRope):
+    """The RoPE scaling of Llama 3."""
 
     rope_type: Literal["llama3"]  # type: ignore[assignment]
     factor: float = Field(ge=1)
@@ -58,11 +58,11 @@ class StretchedRope(PlainRope):
     original_max_position_embeddings: int = Field(ge=1)
 
 
-ROPES: dict[str, type[PlainRope]] = {"default": PlainRope, "llama3": StretchedRope}
+ROPES: dict[str, type[PlainRope]] = {"default": PlainRope, "llama3": Llama3Rope}
 
 
 class RotaryConfig(TextConfig):
-    """What config.json of both families has."""
+    """Keys that config.json of both families has."""
 
     vocab_size: int = Field(ge=2)
     hidden_size: int = Field(ge=1)
@@ -74,13 +74,13 @@ class RotaryConfig(TextConfig):
     max_position_embeddings: int = Field(ge=1)
     rms_norm_eps: float = Field(1e-6, gt=0)
     tie_word_embeddings: bool = False
-    rope_theta: float = Field(BASE, gt=0)
+    rope_theta: float = Field(DEFAULT_ROPE_THETA, gt=0)
     rope_parameters: dict[str, Any] | None = None
     rope_scaling: dict[str, Any] | None = None
-    # Must be so: regard has no other.
+    # Other values are not supported.
     hidden_act: Literal["silu", "swish"] = "silu"
     rope_interleaved: Literal[False] = False
-    # What changes nothing once a model is trained.
+    # Keys without effect on a trained model.
     attention_dropout: float | None = None
 
 
@@ -96,7 +96,7 @@ class LlamaFolderConfig(RotaryConfig):
     max_position_embeddings: int = Field(2048, ge=1)
     attention_bias: Literal[False] = False
     mlp_bias: Literal[False] = False
-    pretraining_tp: int | None = None  # how products are cut in pieces, not what comes out
+    pretraining_tp: int | None = None  # how matrix products are split, not their result
     is_llama_config: bool | None = None
 
 
@@ -114,7 +114,7 @@ class Qwen2FolderConfig(RotaryConfig):
     use_sliding_window: Literal[False] = False
     layer_types: list[Literal["full_attention"]] | None = None
     use_mrope: Literal[False] | None = None
-    # Without effect where no window slides.
+    # Without effect when use_sliding_window is false.
     sliding_window: int | None = None
     max_window_layers: int | None = None
 
@@ -129,26 +129,26 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     """Read a Llama or Qwen2 folder."""
     where = str(folder / WEIGHTS)
     theirs = CONFIGS[config["model_type"]].read(config, folder / CONFIG)
-    words = read_words(folder, theirs, theirs.vocab_size)
-    facts = to_ours(theirs, folder / CONFIG, words.special_ids)
+    text = read_tokenizer(folder, theirs, theirs.vocab_size)
+    model_config = to_ours(theirs, folder / CONFIG, text.special_ids)
     with torch.device("meta"):
-        model = Llama(facts)
-    wanted = NAMES.to_theirs(model.state_dict(), rows(facts))
+        model = Llama(model_config)
+    wanted = NAMES.to_theirs(model.state_dict(), rows(model_config))
     found = weights(folder)
-    blocks = [NAMES.block.format(number) for number in range(facts.layers)]
+    blocks = [NAMES.block.format(number) for number in range(model_config.layers)]
     rates: Tensor = model.positions.frequencies  # type: ignore[assignment]
-    # Old files hold them in every layer; they are a formula.
+    # Old files contain the rotary frequencies in every layer.
     drop_copies(found, {f"{block}self_attn.rotary_emb.inv_freq": rates for block in blocks}, where)
     ours = NAMES.to_ours(take(found, {name: name for name in wanted}, wanted, where), model.state_dict())
-    if facts.tie_embeddings:
+    if model_config.tie_embeddings:
         drop_copies(found, {"lm_head.weight": ours["embedding.weight"]}, where)
     all_used(found, where)
     assign_weights(model, ours, where)
-    return Loaded("llama", TASK, model.eval(), words.tokenizer, notes=words.notes)
+    return Loaded("llama", TASK, model.eval(), text.tokenizer, notes=text.notes)
 
 
 def rows(config: LlamaConfig) -> Rows:
-    """How many rows of our joined matrices are queries, keys and values; gate and up."""
+    """The numbers of rows of our fused matrices: queries, keys and values; gate and up."""
     head = config.width // config.heads
     return {
         "attention.project": [config.heads * head, config.num_kv_heads * head, config.num_kv_heads * head],
@@ -163,7 +163,7 @@ def to_ours(theirs: LlamaFolderConfig | Qwen2FolderConfig, path: Path, special_i
             f"{path}: head_dim is {theirs.head_dim}, wanted hidden_size / num_attention_heads = "
             f"{theirs.hidden_size // heads}; regard has no other"
         )
-    base, rope_scaling = _rope(theirs, path)
+    theta, rope_scaling = _rope(theirs, path)
     try:
         return LlamaConfig(
             vocab_size=theirs.vocab_size,
@@ -175,7 +175,7 @@ def to_ours(theirs: LlamaFolderConfig | Qwen2FolderConfig, path: Path, special_i
             feed_forward=theirs.intermediate_size,
             tie_embeddings=theirs.tie_word_embeddings,
             qkv_bias=isinstance(theirs, Qwen2FolderConfig),
-            rope_theta=base,
+            rope_theta=theta,
             rope_scaling=rope_scaling,
             norm_epsilon=theirs.rms_norm_eps,
             special_ids=special_ids,
@@ -185,32 +185,32 @@ def to_ours(theirs: LlamaFolderConfig | Qwen2FolderConfig, path: Path, special_i
 
 
 def _rope(theirs: RotaryConfig, path: Path) -> tuple[float, RopeScalingConfig | None]:
-    """The base and the stretch of the angles. Of the two spellings the older goes first, as in `transformers`."""
+    """rope_theta and the RoPE scaling. The older of the two keys takes precedence, as in `transformers`."""
     key = "rope_scaling" if theirs.rope_scaling else "rope_parameters"
     own = dict(getattr(theirs, key) or {})
-    old = own.pop("type", "default")  # the oldest spelling of rope_type
+    old = own.pop("type", "default")  # the oldest name of rope_type
     own.setdefault("rope_type", old)
     rope = ROPES.get(own["rope_type"]) if isinstance(own["rope_type"], str) else None
     if rope is None:
         raise FolderError(f"{path}: {key}.rope_type is {own['rope_type']!r}, wanted one of {', '.join(ROPES)}")
     try:
-        facts = rope.model_validate(own)
+        found = rope.model_validate(own)
     except ValidationError as error:
         first = error.errors()[0]
         raise FolderError(f"{path}: {'.'.join(map(str, (key, *first['loc'])))}: {first['msg']}") from error
-    base = facts.rope_theta or theirs.rope_theta
-    if not isinstance(facts, StretchedRope):
-        return base, None
-    return base, RopeScalingConfig(
-        factor=facts.factor,
-        low_freq_factor=facts.low_freq_factor,
-        high_freq_factor=facts.high_freq_factor,
-        original_context=facts.original_max_position_embeddings,
+    theta = found.rope_theta or theirs.rope_theta
+    if not isinstance(found, Llama3Rope):
+        return theta, None
+    return theta, RopeScalingConfig(
+        factor=found.factor,
+        low_freq_factor=found.low_freq_factor,
+        high_freq_factor=found.high_freq_factor,
+        original_context=found.original_max_position_embeddings,
     )
 
 
 def to_theirs(ours: LlamaConfig) -> dict[str, Any]:
-    """config.json for one of our models, but for the ids of its tokenizer; angles in the spelling all versions read."""
+    """config.json for one of our models, without the ids of its tokenizer; RoPE keys as all versions read them."""
     rope_scaling = ours.rope_scaling and {
         "rope_type": "llama3",
         "factor": ours.rope_scaling.factor,
@@ -237,7 +237,7 @@ def to_theirs(ours: LlamaConfig) -> dict[str, Any]:
 
 
 def files(model: nn.Module, tokenizer: Any) -> dict[str, bytes]:
-    """A Llama as the files of a Llama folder; of a Qwen2 folder where it has biases."""
+    """A Llama as the files of a Llama folder, or of a Qwen2 folder if it has biases."""
     assert isinstance(model, Llama)
     found = NAMES.to_theirs(model.state_dict(), rows(model.config))
     return folder_files(to_theirs(model.config), found, tokenizer)

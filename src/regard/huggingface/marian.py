@@ -1,7 +1,7 @@
-"""MarianMTModel, the family of OPUS-MT: our Transformer under other names.
+"""MarianMTModel, the family of OPUS-MT: our Transformer under other weight names.
 
-Post-norm, sinusoidal positions with all sines first, embeddings scaled by √D, one table shared by source, target and
-output or one for each language, and a decoder that begins with the zero vector of padding.
+Post-norm, sinusoidal positions with all sines first, embeddings scaled by √D, one embedding matrix shared by source,
+target and output or one for each language, and a decoder that starts with the padding token, whose embedding is zero.
 """
 
 from collections.abc import Iterator, Mapping
@@ -59,7 +59,7 @@ class MarianConfig(ForeignConfig):
     pad_token_id: int = Field(58100, ge=0)
     eos_token_id: int = Field(0, ge=0)
     decoder_start_token_id: int = Field(58100, ge=0)
-    # Must be so: regard has no other.
+    # Other values are not supported.
     normalize_before: Literal[False] = False
     normalize_embedding: Literal[False] = False
     add_final_layer_norm: Literal[False] = False
@@ -67,13 +67,13 @@ class MarianConfig(ForeignConfig):
     static_position_embeddings: Literal[True] = True
     is_encoder_decoder: Literal[True] = True
     is_decoder: Literal[False] = False
-    # How to search; generation_config.json goes before these.
+    # Decoding settings; generation_config.json takes precedence.
     num_beams: int | None = None
     max_length: int | None = None
     length_penalty: float | None = None
     bad_words_ids: list[list[int]] | None = None
     forced_eos_token_id: int | None = 0
-    # What changes nothing once a model is trained, what only repeats the above, and what older versions left behind.
+    # Keys without effect on a trained model, repetitions of the above, and leftovers of older versions.
     extra_pos_embeddings: int | None = None
     tokenizer_class: str | None = None
     unk_token_id: int | None = None
@@ -117,27 +117,34 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     theirs = MarianConfig.read(config, folder / CONFIG)
     found = weights(folder)
     bias = _bias(found, theirs, where)
-    facts = to_ours(theirs, folder / CONFIG, output_bias=bool(bias.any()))
+    model_config = to_ours(theirs, folder / CONFIG, output_bias=bool(bias.any()))
     with torch.device("meta"):
-        model = Transformer(facts)
-    ours = take(found, names(facts), model.state_dict(), where)
-    if facts.output_bias:
+        model = Transformer(model_config)
+    ours = take(found, names(model_config), model.state_dict(), where)
+    if model_config.output_bias:
         ours["output_bias"] = bias
-    drop_copies(found, _copies(facts, ours), where)
+    drop_copies(found, _copies(model_config, ours), where)
     all_used(found, where)
     assign_weights(model, ours, where)
     tokenizer = _tokenizer(folder)
-    for side, size in ((tokenizer, facts.vocab_size), (tokenizer.target, facts.target_vocab_size or facts.vocab_size)):
-        if side.vocab_size > size or (side.pad_id, side.eos_id) != (facts.special_ids.pad_id, facts.special_ids.eos_id):
-            raise FolderError(
-                f"{folder}: the tokenizer has {side.vocab_size} tokens, padding {side.pad_id}, end {side.eos_id}; "
-                f"the model {size}, {facts.special_ids.pad_id}, {facts.special_ids.eos_id}: not a pair"
-            )
+    _check_tokenizer(tokenizer, model_config, folder)
     return Loaded("transformer", "translation", model.eval(), tokenizer, **search_settings(folder, theirs))
 
 
+def _check_tokenizer(tokenizer: Any, config: TransformerConfig, folder: Path) -> None:
+    """FolderError unless both sides of the tokenizer have the special ids of the model, and no more tokens."""
+    ids = config.special_ids
+    sizes = ((tokenizer, config.vocab_size), (tokenizer.target, config.target_vocab_size or config.vocab_size))
+    for side, size in sizes:
+        if side.vocab_size > size or (side.pad_id, side.eos_id) != (ids.pad_id, ids.eos_id):
+            raise FolderError(
+                f"{folder}: the tokenizer has {side.vocab_size} tokens, pad_id {side.pad_id}, eos_id {side.eos_id}; "
+                f"the model {size}, {ids.pad_id}, {ids.eos_id}; copy it again"
+            )
+
+
 def _bias(found: dict[str, Tensor], config: MarianConfig, where: str) -> Tensor:
-    """The logits' bias (V,), zeros where the file has none; it leaves `found`."""
+    """The bias of the logits (V,), zeros if the file has none; taken out of `found`."""
     targets = config.decoder_vocab_size or config.vocab_size
     bias = found.pop("final_logits_bias", torch.zeros(1, targets))
     if tuple(bias.shape) != (1, targets):
@@ -153,7 +160,7 @@ def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> Transform
     if theirs.decoder_start_token_id != theirs.pad_token_id:
         raise FolderError(
             f"{path}: decoder_start_token_id is {theirs.decoder_start_token_id}, pad_token_id {theirs.pad_token_id}; "
-            "wanted the same: a Marian decoder begins with padding"
+            "wanted the same: a Marian decoder starts with padding"
         )
     shared = theirs.share_encoder_decoder_embeddings
     targets = theirs.decoder_vocab_size or theirs.vocab_size
@@ -162,7 +169,9 @@ def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> Transform
             f"{path}: share_encoder_decoder_embeddings is true and tie_word_embeddings false; wanted both"
         )
     if shared and targets != theirs.vocab_size:
-        raise FolderError(f"{path}: decoder_vocab_size {targets} and vocab_size {theirs.vocab_size}, but shared")
+        raise FolderError(
+            f"{path}: decoder_vocab_size {targets} differs from vocab_size {theirs.vocab_size}, but they are shared"
+        )
     try:
         return TransformerConfig(
             vocab_size=theirs.vocab_size,
@@ -192,9 +201,11 @@ def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
     if other:
         have = " and ".join(f"model.{name}={getattr(ours, name)}" for name in other)
         want = " ".join(f"model.{name}={wanted[name]}" for name in other)
-        raise ConfigError(f"the model has {have}, which Marian models have not; train it with {want} to export it")
+        raise ConfigError(
+            f"the model has {have}, which Marian models do not support; train it with {want} to export it"
+        )
     if ours.special_ids.bos_id != ours.special_ids.pad_id:
-        raise ConfigError("the model begins with a symbol of its own, but a Marian decoder begins with padding")
+        raise ConfigError("the model has a bos token, but a Marian decoder starts with padding")
     return {
         "model_type": "marian",
         "architectures": ["MarianMTModel"],
@@ -226,15 +237,13 @@ def files(model: nn.Module, tokenizer: Any, **search: Any) -> dict[str, bytes]:
     """A Transformer as the files of a Marian folder; `search`: see `generation_file`."""
     assert isinstance(model, Transformer)
     ours = model.config
-    # Written also where it is None: their default is to force the end.
-    config = to_theirs(ours) | {"forced_eos_token_id": ours.special_ids.eos_id if search.get("closed") else None}
+    # Written even if None: their default is to force eos.
+    config = to_theirs(ours) | {"forced_eos_token_id": ours.special_ids.eos_id if search.get("force_eos") else None}
     tensors = model.state_dict()
     found = {theirs: tensors[name] for name, theirs in names(ours).items()}
     targets = ours.target_vocab_size or ours.vocab_size
     found["final_logits_bias"] = tensors.get("output_bias", torch.zeros(targets)).view(1, -1)
-    if (
-        not ours.tie_embeddings and ours.target_vocab_size is None
-    ):  # `transformers` shares a table only where all three are tied
+    if not ours.tie_embeddings and ours.target_vocab_size is None:  # `transformers` ties either all three or none
         found["model.decoder.embed_tokens.weight"] = tensors["embedding.weight"].clone()
     return {
         CONFIG: encode_json(config),
@@ -261,7 +270,7 @@ DECODER_PARTS = {
 
 
 def names(config: TransformerConfig) -> dict[str, str]:
-    """Our names and theirs of every weight but the logits' bias."""
+    """Our names and theirs of every weight except the bias of the logits."""
     return dict(_names(config))
 
 
@@ -286,7 +295,7 @@ def _names(config: TransformerConfig) -> Iterator[tuple[str, str]]:
 
 
 def _copies(config: TransformerConfig, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What a file may hold besides: tied tables under their other names, and the positions, which are a formula."""
+    """Copies that a file may contain: tied embeddings under other names, and the sinusoidal positions."""
     positions = sinusoidal_halves(config.max_positions, config.width)
     copies = {f"model.{side}.embed_positions.weight": positions for side in ("encoder", "decoder")}
     if config.target_vocab_size is None:
@@ -296,7 +305,7 @@ def _copies(config: TransformerConfig, ours: Mapping[str, Tensor]) -> dict[str, 
     return copies
 
 
-# ------------------------------------------------ words
+# ------------------------------------------------ tokenizer
 
 
 def _tokenizer(folder: Path) -> Any:
@@ -307,17 +316,17 @@ def _tokenizer(folder: Path) -> Any:
 
 
 def _tokenizer_files(tokenizer: Any, config: TransformerConfig) -> dict[str, bytes]:
-    facts: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "eos_token": EOS_TOKEN,
         "unk_token": UNK_TOKEN,
         "pad_token": PAD_TOKEN,
         "model_max_length": min(512, config.max_positions),
     }
     if isinstance(tokenizer, SentencePieceTokenizer):
-        facts |= {
+        settings |= {
             "tokenizer_class": "MarianTokenizer",
             "separate_vocabs": tokenizer.target.vocab != tokenizer.vocab,
         }
     else:
-        facts["tokenizer_class"] = "PreTrainedTokenizerFast"
-    return {**tokenizer.to_files(), TOKENIZER_CONFIG: encode_json(facts)}
+        settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+    return {**tokenizer.to_files(), TOKENIZER_CONFIG: encode_json(settings)}

@@ -1,7 +1,7 @@
-"""Two-way tables of names: ours, and those of a family.
+"""Two-way tables of weight names: ours and those of a family.
 
-Where a family keeps apart what is one matrix here (queries, keys and values; gate and up), theirs are the rows of ours,
-one part under the other.
+Where a family has separate matrices for what is fused here (queries, keys and values; gate and up), ours is theirs
+concatenated by rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 BLOCKS = "blocks."
-Rows = Mapping[str, list[int]]  # the part of a block that is split -> how many rows each of its parts has
+Rows = Mapping[str, list[int]]  # a fused part of a block -> the numbers of rows of its parts
 
 
 class Names(NamedTuple):
-    """How a family spells the weights of a language model."""
+    """The weight names of a family."""
 
     whole: Mapping[str, str]  # outside the blocks
-    block: str  # what stands before a block's parts, with {} for its number
+    block: str  # the prefix of a block, with {} for its number
     parts: Mapping[str, tuple[str, ...]]  # inside a block, without .weight or .bias
 
     def of(self, ours: str) -> list[str]:
@@ -39,7 +39,7 @@ class Names(NamedTuple):
         return found
 
     def to_ours(self, tensors: dict[str, Tensor], wanted: Iterable[str]) -> dict[str, Tensor]:
-        """The wanted weights of ours; theirs leave `tensors` one by one, so that few are there twice."""
+        """The wanted weights under our names; theirs are taken out of `tensors` one by one, to save memory."""
         found = {}
         for ours in wanted:
             parts = [tensors.pop(name) for name in self.of(ours)]

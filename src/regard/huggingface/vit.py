@@ -1,9 +1,8 @@
-"""ViT, the Vision Transformer: a captioner can see by it.
+"""ViT, the Vision Transformer, as the image encoder of a captioner.
 
-A folder may hold more than a captioner sees by: a pooler, the classes of ImageNet, a word for hidden patches. Those are
-named and left out. Files differ in whether the names begin with "vit.". Theirs keep queries, keys and values apart, and
-the matrix of a patch in the shape of its pixels. Which mean and deviation its colors have, preprocessor_config.json
-says.
+A folder may contain parts that a captioner does not use: a pooler, an ImageNet classifier, a mask token. They are named
+and left out. Names may or may not start with "vit.". The folder has separate matrices for queries, keys and values, and
+the patch embedding as a convolution. preprocessor_config.json has the mean and standard deviation of the pixels.
 """
 
 import logging
@@ -28,8 +27,8 @@ logger = logging.getLogger(__name__)
 
 KINDS = ("captioner",)
 PREFIX = "vit."
-COLORS = "preprocessor_config.json"
-BYTE = 1 / 255  # what a color of a picture is multiplied by, before its mean is taken away
+PREPROCESSOR = "preprocessor_config.json"
+RESCALE_FACTOR = 1 / 255  # of pixels, before normalization
 NAMES = Names(
     whole={
         "first": "embeddings.cls_token",
@@ -49,7 +48,7 @@ NAMES = Names(
         "feed_forward.contract": ("output.dense",),
     },
 )
-UNSEEN = ("pooler.", "classifier.", "decoder.", "embeddings.mask_token")  # of other uses than to see a picture's cells
+UNUSED = ("pooler.", "classifier.", "decoder.", "embeddings.mask_token")
 
 
 class ViTFolderConfig(TextConfig):
@@ -66,17 +65,17 @@ class ViTFolderConfig(TextConfig):
     image_size: int = Field(224, ge=4)
     patch_size: int = Field(16, ge=2)
     qkv_bias: bool = True
-    # Must be so: regard has no other.
+    # Other values are not supported.
     num_channels: Literal[3] = 3
-    # What changes nothing once a model is trained, and what is said of parts that are left out.
+    # Keys without effect on a trained model, and keys of parts that are left out.
     attention_probs_dropout_prob: float | None = None
     encoder_stride: int | None = None
     pooler_output_size: int | None = None
     pooler_act: str | None = None
 
 
-class Sight(NamedTuple):
-    """What a ViT is, and of which sides its pictures and cells are."""
+class ViTSpec(NamedTuple):
+    """The config of a ViT with the sides of its images and patches, in pixels."""
 
     vit: ViTConfig
     side: int
@@ -90,15 +89,15 @@ class Sight(NamedTuple):
 
 
 def load(folder: Path, config: Mapping[str, Any]) -> NoReturn:
-    """What a whole model is made of, a ViT alone is not."""
+    """FolderError: a ViT alone is not a model with a task."""
     raise FolderError(
-        f"{folder} is a ViT, which sees and says nothing; "
-        f"to have it speak: regard train captioner PHOTOS/ CAPTIONS --from {folder}"
+        f"{folder} is a ViT, an image encoder without a task; "
+        f"to train a captioner with it: regard train captioner PHOTOS/ CAPTIONS --from {folder}"
     )
 
 
-def read_sight(folder: Path) -> Sight:
-    """What the folder says of itself; FolderError if it is no ViT, or one that regard cannot follow."""
+def read_vit_config(folder: Path) -> ViTSpec:
+    """Read config.json and preprocessor_config.json of a ViT folder."""
     path = folder / CONFIG
     if not path.is_file():
         raise FolderError(f"{folder} has no {CONFIG}; wanted a Hugging Face folder of a ViT")
@@ -108,12 +107,12 @@ def read_sight(folder: Path) -> Sight:
         raise FolderError(f"{folder} is a {kind}, wanted a Hugging Face folder of a ViT (model_type vit)")
     theirs = ViTFolderConfig.read(found, path)
     if theirs.image_size % theirs.patch_size:
-        raise FolderError(f"{path}: image_size {theirs.image_size} is no multiple of patch_size {theirs.patch_size}")
+        raise FolderError(f"{path}: image_size {theirs.image_size} is not a multiple of patch_size {theirs.patch_size}")
     if theirs.hidden_size % theirs.num_attention_heads:
         raise FolderError(
             f"{path}: hidden_size {theirs.hidden_size} does not divide into {theirs.num_attention_heads} heads"
         )
-    return Sight(to_ours(theirs, *_colors(folder)), theirs.image_size, theirs.patch_size)
+    return ViTSpec(to_ours(theirs, *_normalization(folder)), theirs.image_size, theirs.patch_size)
 
 
 def to_ours(theirs: ViTFolderConfig, mean: Any, deviation: Any) -> ViTConfig:
@@ -131,74 +130,74 @@ def to_ours(theirs: ViTFolderConfig, mean: Any, deviation: Any) -> ViTConfig:
     )
 
 
-def _colors(folder: Path) -> tuple[Any, Any]:
-    """Mean and deviation of the colors; where the folder says nothing, those of `transformers`."""
-    path = folder / COLORS
+def _normalization(folder: Path) -> tuple[Any, Any]:
+    """Mean and standard deviation of the pixels; by default those of `transformers`."""
+    path = folder / PREPROCESSOR
     said = read_json(path) if path.is_file() else {}
-    if not said.get("do_rescale", True) or abs(said.get("rescale_factor", BYTE) - BYTE) > 1e-9:
-        raise FolderError(f"{path}: colors are not brought to 0 to 1 (rescale_factor 1/255); regard knows no other way")
+    if not said.get("do_rescale", True) or abs(said.get("rescale_factor", RESCALE_FACTOR) - RESCALE_FACTOR) > 1e-9:
+        raise FolderError(f"{path}: pixels are not rescaled to 0 to 1 (rescale_factor 1/255); regard supports no other")
     if not said.get("do_normalize", True):
         return (0.0,) * 3, (1.0,) * 3
     found = [said.get(key, [0.5] * 3) for key in ("image_mean", "image_std")]
     for key, three in zip(("image_mean", "image_std"), found, strict=True):
         numbers = isinstance(three, list) and len(three) == 3 and all(isinstance(one, int | float) for one in three)
         if not numbers or (key == "image_std" and min(three) <= 0):
-            raise FolderError(f"{path}: {key} is {three!r}, wanted three numbers, of red, green and blue")
+            raise FolderError(f"{path}: {key} is {three!r}, wanted three numbers, for red, green and blue")
     return tuple(found[0]), tuple(found[1])
 
 
-def read_weights(folder: Path, sight: Sight) -> tuple[dict[str, Tensor], list[str]]:
-    """The weights under our names, each used; and what the folder has beside them, which is left out."""
+def read_weights(folder: Path, spec: ViTSpec) -> tuple[dict[str, Tensor], list[str]]:
+    """The weights under our names, and notes on those that are left out."""
     where = str(folder / WEIGHTS)
     found = weights(folder)
     found = {name.removeprefix(PREFIX): found[name] for name in found}
-    left_out = sorted(name for name in found if name.startswith(UNSEEN))
+    left_out = sorted(name for name in found if name.startswith(UNUSED))
     for name in left_out:
         del found[name]
     with torch.device("meta"):
-        wanted = sight.build().state_dict()
-    shapes = to_theirs(wanted, sight)
+        wanted = spec.build().state_dict()
+    shapes = to_theirs(wanted, spec)
     taken = take(found, {name: name for name in shapes}, shapes, where)
     all_used(found, where)
     ours = {name: tensor.view(wanted[name].shape) for name, tensor in NAMES.to_ours(taken, wanted).items()}
-    return ours, [f"{where}: {', '.join(left_out)}: left out, a captioner sees without"] if left_out else []
+    return ours, [f"{where}: {', '.join(left_out)}: left out, a captioner does not use them"] if left_out else []
 
 
 # ------------------------------------------------ ours to theirs
 
 
 def files(model: nn.Module, tokenizer: Any) -> dict[str, bytes]:
-    """The encoder of a captioner as the files of a ViT folder; what writes the captions has no counterpart there."""
+    """The image encoder of a captioner as the files of a ViT folder, without the decoder."""
     config = model.config
     assert isinstance(config, CaptionerConfig)
     if config.vit is None:
         raise ConfigError(
-            f"a captioner that sees by {config.encoder} has no counterpart at Hugging Face; "
-            "of one that began with --from a ViT, that ViT is written"
+            f"a captioner with encoder={config.encoder} cannot be exported to Hugging Face; "
+            "only the ViT of a captioner trained with --from a ViT can"
         )
-    logger.warning("the ViT is written; what writes the captions is left out, it has no counterpart there")
-    sight = Sight(config.vit, config.image_size, config.cell_size)
-    tensors = to_theirs(model.encoder.transformer.state_dict(), sight)  # type: ignore[union-attr]
+    logger.warning("only the ViT is exported; the caption decoder has no counterpart at Hugging Face")
+    spec = ViTSpec(config.vit, config.image_size, config.cell_size)
+    tensors = to_theirs(model.encoder.transformer.state_dict(), spec)  # type: ignore[union-attr]
     return {
-        CONFIG: encode_json(_config(sight)),
-        COLORS: encode_json(_preprocessor(sight)),
+        CONFIG: encode_json(_config(spec)),
+        PREPROCESSOR: encode_json(_preprocessor(spec)),
         WEIGHTS: encode_tensors(tensors, {"format": "pt"}),
     }
 
 
-def to_theirs(ours: Mapping[str, Tensor], sight: Sight) -> dict[str, Tensor]:
+def to_theirs(ours: Mapping[str, Tensor], spec: ViTSpec) -> dict[str, Tensor]:
     """Weights under their names; on the meta device, the shapes a file must have."""
-    found = NAMES.to_theirs(ours, {"attention.project": [sight.vit.width] * 3})
+    found = NAMES.to_theirs(ours, {"attention.project": [spec.vit.width] * 3})
     shapes: dict[str, tuple[int, ...]] = {
         "first": (1, 1, -1),
-        "positions.weight": (1, -1, sight.vit.width),
-        "patch.weight": (-1, 3, sight.cell, sight.cell),
+        "positions.weight": (1, -1, spec.vit.width),
+        "patch.weight": (-1, 3, spec.cell, spec.cell),
     }
     return found | {NAMES.whole[name]: ours[name].view(shape) for name, shape in shapes.items()}
 
 
-def _config(sight: Sight) -> dict[str, Any]:
-    vit = sight.vit
+def _config(spec: ViTSpec) -> dict[str, Any]:
+    vit = spec.vit
     return {
         "model_type": "vit",
         "architectures": ["ViTModel"],
@@ -210,23 +209,23 @@ def _config(sight: Sight) -> dict[str, Any]:
         "hidden_dropout_prob": vit.dropout,
         "attention_probs_dropout_prob": 0.0,
         "layer_norm_eps": vit.norm_epsilon,
-        "image_size": sight.side,
-        "patch_size": sight.cell,
+        "image_size": spec.side,
+        "patch_size": spec.cell,
         "num_channels": 3,
         "qkv_bias": vit.qkv_bias,
         "dtype": "float32",
     }
 
 
-def _preprocessor(sight: Sight) -> dict[str, Any]:
+def _preprocessor(spec: ViTSpec) -> dict[str, Any]:
     return {
         "image_processor_type": "ViTImageProcessor",
         "do_resize": True,
-        "size": {"height": sight.side, "width": sight.side},
-        "resample": 3,  # bicubic, as here
+        "size": {"height": spec.side, "width": spec.side},
+        "resample": 3,  # bicubic, as in training
         "do_rescale": True,
-        "rescale_factor": BYTE,
+        "rescale_factor": RESCALE_FACTOR,
         "do_normalize": True,
-        "image_mean": list(sight.vit.mean),
-        "image_std": list(sight.vit.deviation),
+        "image_mean": list(spec.vit.mean),
+        "image_std": list(spec.vit.deviation),
     }

@@ -22,7 +22,7 @@ learning rate, and `regard export` writes the fine-tuned ViT.
 from pathlib import Path
 
 from regard.huggingface.hub import find
-from regard.huggingface.vit import read_sight
+from regard.huggingface.vit import read_vit_config
 from regard.models.captioner import CaptionerConfig
 from regard.tasks.captioning.data import DEFAULT_DATA, EXAMPLE, CaptionDataConfig, CaptioningRun, prepare
 from regard.tasks.captioning.task import CaptioningConfig
@@ -88,7 +88,7 @@ def on_images() -> CaptioningRun:
 
 def with_vit(run: CaptioningRun, folder: Path) -> CaptioningRun:
     """The same with the ViT of a folder as encoder, and a low learning rate for it."""
-    vit, side, cell = read_sight(folder)
+    vit, side, cell = read_vit_config(folder)
     model = run.model.model_copy(update={"encoder": "vit", "vit": vit, "image_size": side, "cell_size": cell})
     slow = {"optimizer": "adamw", "learning_rate": 1e-4}
     return run.model_copy(update={"model": model, "training": run.training.model_copy(update=slow)})

@@ -52,7 +52,7 @@ class EncoderPipeline:
     def max_length(self) -> int:
         """The most tokens of a text that the model reads, special tokens included."""
         context = int(self.model.config.context)
-        return min(self.pooling.longest or context, context)
+        return min(self.pooling.max_length or context, context)
 
     def embed(self, texts: Sequence[str], *, normalized: bool | None = None, truncate: bool = True) -> np.ndarray:
         """One vector per text, (N, D), in order; each is what it would be alone.

@@ -129,9 +129,9 @@ def one_thread_per_core() -> Iterator[ThreadPoolExecutor]:
 
 def pool(hidden: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
     """(B, D) of hidden states (B, T, D) where the mask (B, T) is True."""
-    if pooling.how == "first":
+    if pooling.mode == "cls":
         vectors = hidden[:, 0]
-    elif pooling.how == "max":
+    elif pooling.mode == "max":
         vectors = hidden.masked_fill(~mask[..., None], -torch.inf).amax(1)
     else:
         shares = mask / mask.sum(1, keepdim=True)  # (B, T)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, InputError
-from regard.huggingface.bert import symbols_of
+from regard.huggingface.bert import special_ids_of
 from regard.models.base import EncoderIds
 from regard.models.bert import BertConfig
 from regard.tasks.recipe import TrainingInputs, load_or_make_tokenizer
@@ -81,7 +81,7 @@ def fit_to_tokenizer(config: Fitted, inputs: TrainingInputs, tokenizer: WordPiec
     """The config with the vocabulary of a new tokenizer; a pretrained model keeps its own."""
     if inputs.pretrained:
         return config
-    return config.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))
+    return config.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids_of(tokenizer))
 
 
 def warm_start(

@@ -109,16 +109,16 @@ def test_pooling_by_hand():
     words = torch.tensor([[[1.0, 8.0], [3.0, -4.0], [100.0, 100.0]], [[3.0, 4.0], [0.0, 0.0], [0.0, -1.0]]])
     real = torch.tensor([[True, True, False], [True, True, True]])
     assert pool(words, real, Pooling("mean")).tolist() == [[2.0, 2.0], [1.0, 1.0]]
-    assert pool(words, real, Pooling("first")).tolist() == [[1.0, 8.0], [3.0, 4.0]]
+    assert pool(words, real, Pooling("cls")).tolist() == [[1.0, 8.0], [3.0, 4.0]]
     assert pool(words, real, Pooling("max")).tolist() == [[3.0, 8.0], [3.0, 4.0]]
-    unit = pool(words, real, Pooling("first", normalized=True))[1]
+    unit = pool(words, real, Pooling("cls", normalized=True))[1]
     assert torch.allclose(unit, torch.tensor([0.6, 0.8]))
 
 
 @pytest.mark.parametrize(
     "kind", ["bert", "bert-pretraining", "bert-masked-lm", "bert-sequence-classification", "bert-token-classification"]
 )
-@pytest.mark.parametrize("how", ["mean", "first", "max"])
+@pytest.mark.parametrize("how", ["mean", "cls", "max"])
 def test_a_text_among_others_is_what_it_is_alone_whatever_the_head(make, kind, how):
     encoder = make(kind, Pooling(how))
     texts = [pair.source for pair in sentences(60)]
@@ -132,7 +132,7 @@ def test_a_text_among_others_is_what_it_is_alone_whatever_the_head(make, kind, h
     with torch.no_grad():
         ids = torch.tensor([encoder.encode([texts[7]])[0]])
         words = encoder.model.encode(ids).hidden[0]
-    wanted = {"mean": words.mean(0), "first": words[0], "max": words.max(0).values}[how]
+    wanted = {"mean": words.mean(0), "cls": words[0], "max": words.max(0).values}[how]
     np.testing.assert_allclose(found[7], wanted.numpy(), atol=1e-5)
 
 
@@ -146,7 +146,7 @@ def test_the_caller_goes_before_the_folder(make):
 
 
 def test_texts_too_long_are_cut_and_counted_or_refused(make):
-    encoder = make(pooling=Pooling(longest=10))
+    encoder = make(pooling=Pooling(max_length=10))
     texts = ["the dog", "the dog eats bread and the cat sleeps on the old table of the house", "the cat"]
     found = encoder.embed(texts)
     assert (encoder.truncated, encoder.max_length) == (1, 10)
@@ -157,7 +157,7 @@ def test_texts_too_long_are_cut_and_counted_or_refused(make):
     np.testing.assert_allclose(found[1], wanted.numpy(), atol=1e-5)
     with pytest.raises(InputError, match=r"text 2 has \d+ tokens, this model reads 10"):
         encoder.embed(texts, truncate=False)
-    assert make(pooling=Pooling(longest=1000)).max_length == 40
+    assert make(pooling=Pooling(max_length=1000)).max_length == 40
 
 
 def test_no_texts_and_one_text(make):
@@ -179,7 +179,7 @@ def test_the_weights_are_the_ones_these_numbers_were_measured_with():
 
 def test_its_folder_says_how_it_pools(real):
     assert isinstance(real, Embedder)
-    assert (real.kind, real.pooling, real.max_length) == ("bert", Pooling("mean", normalized=True, longest=256), 256)
+    assert (real.kind, real.pooling, real.max_length) == ("bert", Pooling("mean", normalized=True, max_length=256), 256)
 
 
 def test_exported_it_gives_the_same_vectors(real, tmp_path):

@@ -15,7 +15,7 @@ from regard.data.readers.captions import BadImage, CaptionedImage, folder_and_fi
 from regard.data.stores.images import prepare_images
 from regard.errors import DataError
 from regard.huggingface.hub import find
-from regard.huggingface.vit import read_sight, read_weights
+from regard.huggingface.vit import read_vit_config, read_weights
 from regard.images.decoding import read_image
 from regard.images.preprocessing import preprocess as prepared
 from regard.models.base import SpecialIds
@@ -85,7 +85,7 @@ def prepare(run: CaptioningRun, inputs: TrainingInputs, tokenizer_file: Path) ->
 
 def _vit_weights(folder: Path) -> tuple[dict[str, Tensor], list[str]]:
     """The weights of the image encoder, and notes on weights of the folder that are not used."""
-    found, left_out = read_weights(folder, read_sight(folder))
+    found, left_out = read_weights(folder, read_vit_config(folder))
     return {f"encoder.transformer.{name}": weight for name, weight in found.items()}, left_out
 
 

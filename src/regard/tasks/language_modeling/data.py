@@ -9,7 +9,7 @@ from regard.data.stores.token_stream import TokenStream
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.errors import ConfigError
 from regard.huggingface.hub import find
-from regard.huggingface.language import symbols_of
+from regard.huggingface.language import special_ids_of
 from regard.models.base import CausalLMConfig
 from regard.tasks.language_modeling.dataset import LanguageText
 from regard.tasks.language_modeling.pipeline import TextGenerator
@@ -61,7 +61,7 @@ def prepare(run: LanguageModelingRun, inputs: TrainingInputs, tokenizer_file: Pa
             )
         weights = inputs.pipeline.model.state_dict()
         return PreparedTask(LanguageModelTraining(data), run.model, notes, warm_start_from(weights))
-    config = run.model.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))
+    config = run.model.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids_of(tokenizer))
     return PreparedTask(
         LanguageModelTraining(data), config, notes, warm_start_embeddings(settings.word_vectors, tokenizer)
     )

@@ -11,7 +11,7 @@ from regard.data.masking import MaskingVocab
 from regard.data.sentences import SentenceCorpus
 from regard.data.text_corpus import TextFilesConfig
 from regard.errors import ConfigError, DataError
-from regard.huggingface.bert import symbols_of
+from regard.huggingface.bert import special_ids_of
 from regard.huggingface.hub import find
 from regard.models.bert import BertConfig, BertForMaskedLMConfig, BertForPreTrainingConfig
 from regard.synthetic.stories import story as stories
@@ -73,7 +73,7 @@ def prepare(run: MaskedRun, inputs: TrainingInputs, tokenizer_file: Path) -> Pre
     task = MaskedLMTraining(data)
     if inputs.pretrained:
         return PreparedTask(task, config, notes, warm_start_from(inputs.pipeline.model.state_dict()))
-    config = config.fitted(vocab_size=tokenizer.vocab_size, special_ids=symbols_of(tokenizer))
+    config = config.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids_of(tokenizer))
     return PreparedTask(task, config, notes, warm_start_embeddings(settings.word_vectors, tokenizer))
 
 

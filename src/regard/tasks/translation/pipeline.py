@@ -75,7 +75,7 @@ class Translator:
     """`run("a sentence").text`; `.model` is the nn.Module, `.tokenizer` its tokenizer.
 
     `strategy` is the default way to decode. `max_new_tokens` bounds every translation; None: by the length of its
-    source and config.max_length_ratio. `closed` and `renormalized`: see generation.decode.Limits.
+    source and config.max_length_ratio. `force_eos` and `renormalize`: see generation.decode.Limits.
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class Translator:
         tokenizer: Any,
         strategy: Strategy | None = None,
         max_new_tokens: int | None = None,
-        closed: bool = False,
-        renormalized: bool = False,
+        force_eos: bool = False,
+        renormalize: bool = False,
         config: TranslationConfig | None = None,
     ) -> None:
         self.kind = kind
@@ -95,7 +95,7 @@ class Translator:
         self.task = TranslationTraining(tokenizer, config)
         self.strategy = strategy or Greedy()
         self.max_new_tokens = max_new_tokens
-        self.closed, self.renormalized = closed, renormalized
+        self.force_eos, self.renormalize = force_eos, renormalize
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "Translator":
@@ -110,8 +110,8 @@ class Translator:
     @classmethod
     def adopt(cls, found: Loaded) -> "Translator":
         """A translator of a Hugging Face folder, with the decoding settings of its generation config."""
-        strategy = Beam(found.beams, found.length_penalty) if found.beams > 1 else Greedy()
-        settings = found.longest, found.closed, found.renormalized
+        strategy = Beam(found.num_beams, found.length_penalty) if found.num_beams > 1 else Greedy()
+        settings = found.max_new_tokens, found.force_eos, found.renormalize
         return cls(found.kind, found.model, found.tokenizer, strategy, *settings)
 
     def run(self, text: str, strategy: Strategy | None = None, *, alignment: bool = False) -> Translation:
@@ -146,7 +146,7 @@ class Translator:
     def _limits(self, source: Tensor, numbers: list[int]) -> Limits:
         own = self.max_new_tokens
         limits = self.task.max_new_tokens(source) if own is None else [own] * len(source)
-        return Limits(limits, row_ids=numbers, force_eos=self.closed, renormalize=self.renormalized)
+        return Limits(limits, row_ids=numbers, force_eos=self.force_eos, renormalize=self.renormalize)
 
     @property
     def _device(self) -> torch.device:
@@ -194,9 +194,9 @@ def export_settings(pipeline: Translator) -> Mapping[str, Any]:
     """What a Hugging Face folder keeps beside the weights: how to decode."""
     beam = pipeline.strategy if isinstance(pipeline.strategy, Beam) else Beam(1)
     return {
-        "beams": beam.num_beams,
+        "num_beams": beam.num_beams,
         "length_penalty": beam.length_penalty,
-        "longest": pipeline.max_new_tokens,
-        "closed": pipeline.closed,
-        "renormalized": pipeline.renormalized,
+        "max_new_tokens": pipeline.max_new_tokens,
+        "force_eos": pipeline.force_eos,
+        "renormalize": pipeline.renormalize,
     }

@@ -7,7 +7,7 @@ import pytest
 from regard.errors import FolderError
 from regard.files import verify, write_folder
 from regard.huggingface.folder import Pooling
-from regard.huggingface.sentences import pooling_files, read_pooling
+from regard.huggingface.sentence_transformers import pooling_files, read_pooling
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def make(tmp_path):
 
 
 def test_a_folder_that_says_nothing_takes_the_mean(tmp_path):
-    assert read_pooling(tmp_path) == (Pooling("mean", normalized=False, longest=None), [])
+    assert read_pooling(tmp_path) == (Pooling("mean", normalized=False, max_length=None), [])
 
 
 WAYS = {
@@ -44,9 +44,9 @@ WAYS = {
         {"word_embedding_dimension": 8, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True},
         "mean",
     ),
-    "first": ({"pooling_mode_cls_token": True}, "first"),
+    "cls": ({"pooling_mode_cls_token": True}, "cls"),
     "max": ({"pooling_mode_max_tokens": True}, "max"),
-    "new spelling": ({"embedding_dimension": 8, "pooling_mode": "cls", "include_prompt": True}, "first"),
+    "new spelling": ({"embedding_dimension": 8, "pooling_mode": "cls", "include_prompt": True}, "cls"),
 }
 
 
@@ -63,13 +63,13 @@ def test_normalizing_length_and_prompts(make):
         config_sentence_transformers={"prompts": {"query": "query: "}, "default_prompt_name": "query"},
     )
     pooling, notes = read_pooling(folder)
-    assert pooling == Pooling("mean", normalized=True, longest=128)
-    assert [note.split(": ", 1)[1] for note in notes] == ["default_prompt_name is 'query': not followed by default"]
+    assert pooling == Pooling("mean", normalized=True, max_length=128)
+    assert [note.split(": ", 1)[1] for note in notes] == ["default_prompt_name is 'query': ignored by default"]
 
 
 FAULTS = {
-    "another step": ({"steps": ("Transformer", "Pooling", "Dense")}, "its steps are Transformer, Pooling, Dense"),
-    "no pooling": ({"steps": ("Transformer",)}, "its steps are Transformer, wanted"),
+    "another step": ({"steps": ("Transformer", "Pooling", "Dense")}, "its modules are Transformer, Pooling, Dense"),
+    "no pooling": ({"steps": ("Transformer",)}, "its modules are Transformer, wanted"),
     "two ways": (
         {"pooling": {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}},
         "it pools by mean_tokens and max_tokens, wanted one of mean_tokens, cls_token, max_tokens",
@@ -94,7 +94,7 @@ def test_what_regard_has_not_is_named(make, fault):
 @pytest.mark.parametrize("content", ["{", "3", '[{"type": "x.Pooling"}]', '["x"]'])
 def test_steps_that_cannot_be_read(tmp_path, content):
     (tmp_path / "modules.json").write_text(content)
-    with pytest.raises(FolderError, match="modules.json cannot be read as a list of steps"):
+    with pytest.raises(FolderError, match="modules.json is not a list of modules"):
         read_pooling(tmp_path)
 
 
@@ -105,7 +105,7 @@ def test_a_missing_pooling_file_is_named(make):
         read_pooling(folder)
 
 
-@pytest.mark.parametrize("pooling", [Pooling(), Pooling("first", True, 128), Pooling("max", False, 64)])
+@pytest.mark.parametrize("pooling", [Pooling(), Pooling("cls", True, 128), Pooling("max", False, 64)])
 def test_what_is_written_is_read_again(tmp_path, pooling):
     write_folder(tmp_path / "out", pooling_files(pooling, 48))
     verify(tmp_path / "out")
