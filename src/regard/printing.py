@@ -1,4 +1,4 @@
-"""Results as lines for people, or as JSON."""
+"""Print results as lines for people, or as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from regard.experiments.model_cost import Row
     from regard.inspection.neighbors import Neighbor
 
+TEXT_COLUMNS = ("text", "second")  # of a table: the last ones
+
 
 def note_if_slow() -> None:
-    """Say that regard's own kernels are not to be had on this machine, and why."""
+    """Note on standard error if regard's C kernels cannot be used on this machine, and why."""
     from regard import ops
 
     reason = ops.why_disabled()
     if reason not in (None, ops.DISABLED_BY_USER):
-        note(f"note: slower than it could be, on torch's kernels alone: {reason}")
+        note(f"note: slower than it could be, with torch's kernels only: {reason}")
 
 
 def print_json(value: Any) -> None:
@@ -27,7 +29,7 @@ def print_json(value: Any) -> None:
 
 
 def show_facts(facts: Mapping[str, Any], margin: str = "") -> None:
-    """One fact a line; those of a group below its name, further in."""
+    """One fact a line; those of a group are indented below its name."""
     wide = max([20, *(len(name) for name, value in facts.items() if not isinstance(value, Mapping))]) + 2
     for name, value in facts.items():
         if isinstance(value, Mapping) and value:
@@ -43,51 +45,46 @@ def _fact(value: Any) -> str:
     return "none" if value is None else f"{value:,}" if type(value) is int else str(value)
 
 
-def show_metrics(metrics: dict[str, Any]) -> None:
+def show_metrics(metrics: Mapping[str, Any]) -> None:
+    """The metrics of an evaluation, of whatever task: numbers on a line each, tables as tables."""
     deviation = metrics.get("deviation", {})
     for name, value in metrics.items():
-        if name == "by_length":
-            print("by source words")
-            for row in value:
-                numbers = "  ".join(f"{key} {row[key]:.4g}" for key in ("bleu", "chrf", "exact_match"))
-                print(f"  {row['source_words']:<8}pairs {row['pairs']:<8,}{numbers}")
-        elif name.endswith("confusion"):
-            show_table(name, value)
-        elif name.endswith("worst"):
-            show_worst(name, value)
-        elif name == "by_head":
-            print("attention on the named object")
-            for row in value:
-                on = f"{row['on_object']:.4f}  {row['times_chance']:.2f}× chance"
-                print(f"  layer {row['layer']} head {row['head']:<4}{on}")
-        elif isinstance(value, float):
+        if isinstance(value, float):
             print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if deviation.get(name) else ""))
-        elif name in ("bad_lines", "left_out"):
+        elif isinstance(value, list) and value and isinstance(value[0], str):
             print("\n".join(value))
+        elif isinstance(value, list):
+            print(name)
+            show_table(_as_table(value))
         elif name != "deviation":
             print(f"{name:<26}{value}")
 
 
-def show_table(name: str, rows: list[list[str]]) -> None:
-    """Rows of words in columns."""
-    print(name)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+def _as_table(rows: list[Any]) -> list[list[str]]:
+    """Rows of cells; those that are dicts get a header, with texts in the last columns."""
+    if not rows or not isinstance(rows[0], Mapping):
+        return rows
+    numbers = [key for key in rows[0] if key not in (*TEXT_COLUMNS, "deviation", "runs")]
+    keys = [*numbers, *(key for key in TEXT_COLUMNS if key in rows[0])]
+    return [[key.replace("_", " ") for key in keys], *([_cell(row.get(key, "")) for key in keys] for row in rows)]
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)[:200]
+
+
+def show_table(rows: list[list[str]]) -> None:
+    """Cells in columns: texts flush left, all else flush right."""
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    sides = ["<" if column[0] in TEXT_COLUMNS else ">" for column in columns]
     for row in rows:
-        print("  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)))
-
-
-def show_worst(name: str, errors: list[dict[str, Any]]) -> None:
-    """The wrong predictions with the highest probability."""
-    if errors:
-        print(f"{name} errors")
-    for error in errors:
-        text = " | ".join(error[key] for key in ("text", "second") if key in error)
-        sure = f" ({error['probability']:.0%} sure)" if "probability" in error else ""
-        print(f"  {error['label']}, predicted {error['predicted']}{sure}: {text[:200]}")
+        cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True))
+        print(f"  {'  '.join(cells)}".rstrip())
 
 
 def show_near(found: "dict[str, list[Neighbor]]") -> None:
-    """The neighbors of each word, one a line."""
+    """The nearest neighbors of each word, one a line."""
     for word, near in found.items():
         wide = max([24, *(len(one.word) + 2 for one in near)])
         print(f"{word:<{wide}}{'cosine':>8}{'distance':>10}")
@@ -109,8 +106,10 @@ def show_near_both(result: dict[str, Any], one: str, other: str) -> None:
 
 def show_costs(costs: "LayerCosts") -> None:
     """Tables of the layers, the powers they grow with, and where two of them cross."""
-    print(f"A layer of width d = {costs.width}, {costs.heads} heads, windows of {costs.kernel} words; n words, one row")
-    print("By formula | measured. Attention: its matrix if written out. Kept: for the way back.")
+    print(
+        f"A layer of width d = {costs.width}, {costs.heads} heads, windows of {costs.kernel} tokens; n tokens, one row"
+    )
+    print("By formula | measured. Attention: its matrix, if materialized. Saved: for the backward pass.")
     _show_layers(costs.measured)
     _show_growth(costs.growth)
     crossing = costs.crossing
@@ -121,7 +120,7 @@ def show_costs(costs: "LayerCosts") -> None:
     )
     print(
         f"\nself-attention costs more than recurrence: by formula from n = d = {crossing.formula:,.0f} on; "
-        f"in time, with {crossing.batch} rows side by side: {crossed}"
+        f"in time, with a batch of {crossing.batch} rows: {crossed}"
     )
     print("\nattention weights of an encoder-decoder, a layer and head: N² + M² + NM")
     for one in costs.pairings:
@@ -129,11 +128,11 @@ def show_costs(costs: "LayerCosts") -> None:
 
 
 def _show_layers(measured: "Sequence[Measured]") -> None:
-    """A table a kind: the formulas on the left, the measurements on the right."""
+    """A table per kind of layer: the formulas on the left, the measurements on the right."""
     for kind in dict.fromkeys(one.kind for one in measured):
         print(f"\n{kind}")
-        formulas = f"{'n':>7}{'multiply-adds':>16}{'steps':>8}{'path':>8}{'attention':>12}{'kept':>10}"
-        print(f"{formulas} |{'time':>11}{'kept':>10}")
+        formulas = f"{'n':>7}{'multiply-adds':>16}{'steps':>8}{'path':>8}{'attention':>12}{'saved':>10}"
+        print(f"{formulas} |{'time':>11}{'saved':>10}")
         for one in (one for one in measured if one.kind == kind):
             print(
                 f"{one.length:>7,}{one.multiply_adds:>16,.0f}{one.sequential_steps:>8,.0f}{one.longest_path:>8,.0f}"

@@ -19,8 +19,13 @@ from regard.tasks.evaluation import evaluate_folders
 from regard.tasks.recipe import Recipe, RunConfig, TrainingInputs, train_recipe
 from regard.tasks.vision_language.evaluate_scenes import score_attention, score_questions, score_retrieval
 from regard.tasks.vision_language.pipeline import ImageTextMatcher, Pointer, VisualQuestionAnswering
-from regard.tasks.vision_language.scene_questions import asked_of, scenes_of, spoken
-from regard.tasks.vision_language.scene_regions import KINDS, scene_regions
+from regard.tasks.vision_language.scenes import (
+    OBJECT_CLASSES,
+    caption_text,
+    first_scenes,
+    questions_about,
+    scene_regions,
+)
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 STREAM = ["width=16", "heads=2", "layers=0", "feed_forward=16"]
@@ -76,10 +81,10 @@ def prepared(recipe: Recipe, inputs: TrainingInputs, settings: list[str], folder
 def test_what_was_trained_ranks_pictures_and_texts(pretrained):
     matcher = regard.load(pretrained)
     assert type(matcher) is ImageTextMatcher
-    assert matcher.model.config.vision.classes == len(KINDS) == 8 * 8 * 2 * 3
-    scenes = scenes_of("validation", 5)
+    assert matcher.model.config.vision.classes == len(OBJECT_CLASSES) == 8 * 8 * 2 * 3
+    scenes = first_scenes("validation", 5)
     pictures = [scene_regions(scene, matcher.model.config.vision) for scene in scenes]
-    texts = [spoken(caption(scene)) for scene in scenes]
+    texts = [caption_text(caption(scene)) for scene in scenes]
     scores = matcher.scores(texts, pictures)
     for number, text in enumerate(texts):
         ranked = matcher.rank_images(text, pictures)
@@ -93,7 +98,7 @@ def test_what_was_trained_ranks_pictures_and_texts(pretrained):
 
 
 def test_a_picture_is_a_file_its_bytes_its_pixels_or_its_regions(pretrained, tmp_path):
-    matcher, scene = regard.load(pretrained), scenes_of("validation", 1)[0]
+    matcher, scene = regard.load(pretrained), first_scenes("validation", 1)[0]
     Image.fromarray(scene.pixels()).save(tmp_path / "scene.png")
     boxes = [thing.box for thing in scene.things]
     ways = [tmp_path / "scene.png", str(tmp_path / "scene.png"), (tmp_path / "scene.png").read_bytes(), scene.pixels()]
@@ -113,7 +118,7 @@ def test_what_cannot_be_seen_is_one_line(pretrained):
             matcher.regions_of(pixels, [(0, 0, 2, 2), box])
     with pytest.raises(InputError, match=r"^the image is float64 \(3, 3\), wanted uint8"):
         matcher.regions_of(np.zeros((3, 3)), [(0, 0, 1, 1)])
-    other = scene_regions(scenes_of("validation", 1)[0], matcher.model.config.vision)
+    other = scene_regions(first_scenes("validation", 1)[0], matcher.model.config.vision)
     with pytest.raises(InputError, match=r"^the regions are \(\d, 47\), wanted \(R, 48\)"):
         matcher.regions_of(other._replace(features=other.features[:, :47]))
     with pytest.raises(InputError, match=r"^the boxes are "):
@@ -147,7 +152,7 @@ def test_regard_evaluate_scores_them_on_what_they_held_out(pretrained, asked):
 def test_words_that_look_at_their_region_alone_have_all_the_mass(pretrained):
     """With every weight on region 1, the words of the first thing have all of it and the others none."""
     matcher = regard.load(pretrained)
-    scenes = scenes_of("validation", 8)
+    scenes = first_scenes("validation", 8)
     tap = next(
         one for path, one in matcher.model.named_modules() if path.endswith("text_co_attention.attention.weights")
     )
@@ -166,10 +171,10 @@ def test_for_every_near_miss_there_is_a_true_text_of_its_form(tmp_path):
     told, begins = ready.task.data.training, WordPieceTokenizer.load_saved(tmp_path).encode_ids("the there")
     stated = lambda texts: sum(text[0] in begins for text in texts)  # noqa: E731
     assert told.alike == 6
-    for true, near, scene in zip(told.texts, told.near, scenes_of("training", 20), strict=True):
+    for true, near, scene in zip(told.texts, told.near, first_scenes("training", 20), strict=True):
         assert len(near) == told.alike
         assert stated(near) == stated(true[: told.alike]) == 5
-        assert true[0] == WordPieceTokenizer.load_saved(tmp_path).encode_ids(spoken(caption(scene)))
+        assert true[0] == WordPieceTokenizer.load_saved(tmp_path).encode_ids(caption_text(caption(scene)))
 
 
 def test_cells_need_no_boxes(tmp_path):
@@ -190,9 +195,9 @@ def test_what_was_asked_is_answered(asked):
     ask, folder = asked
     runner = regard.load(folder)
     assert type(runner) is (Pointer if ask == "phrases" else VisualQuestionAnswering)
-    scene = scenes_of("validation", 1)[0]
+    scene = first_scenes("validation", 1)[0]
     boxes = [thing.box for thing in scene.things]
-    some = asked_of(scene, ask, 4)
+    some = questions_about(scene, ask, 4)
     found = [runner.run(one.text, scene.pixels(), boxes) for one in some]
     if ask == "phrases":
         assert all(sum(one.probabilities) == pytest.approx(1) for one in found)
@@ -208,9 +213,9 @@ def test_scores_count_right_answers_by_kind(asked):
     ask, folder = asked
     runner = regard.load(folder)
     found = score_questions(runner, ask, count=4, each=3)
-    right, scenes = [], scenes_of("validation", 4)
+    right, scenes = [], first_scenes("validation", 4)
     for scene in scenes:
-        for one in asked_of(scene, ask, 3):
+        for one in questions_about(scene, ask, 3):
             said = runner.run(one.text, scene.pixels(), [thing.box for thing in scene.things])
             right.append((said.region if ask == "phrases" else runner.labels.index(said.answer)) == one.target)
     assert found["questions"] == len(right)

@@ -1,4 +1,4 @@
-"""What a model folder holds."""
+"""Describe a model folder: kind, task, size, config, files."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from regard.huggingface.hub import find
 
 
 def describe_folder(folder: Path) -> dict[str, Any]:
-    """The facts of a folder, in the order a reader wants them; its files are verified where it has a manifest."""
+    """What `regard info` shows; the files are verified where the folder has a manifest."""
     path = find(folder)
     found: Loaded | checkpoint.ModelFolder
     if foreign := path.is_file() or huggingface.is_foreign(path):

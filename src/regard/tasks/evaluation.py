@@ -68,16 +68,16 @@ def mean_of(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
     alike = {name: value for name, value in several[0].items() if all(one.get(name) == value for one in several)}
     kept = alike | means
     mean = {"runs": len(several), **{name: kept[name] for name in several[0] if name in kept}, "deviation": deviation}
-    for name in ("by_length", "by_head"):
-        if name in several[0]:
-            mean[name] = [mean_of(rows) for rows in zip(*(one[name] for one in several), strict=True)]
+    for name in (name for name in several[0] if name.startswith("by_")):  # tables: row by row
+        mean[name] = [mean_of(rows) for rows in zip(*(one[name] for one in several), strict=True)]
     return mean
 
 
 def _details_of_best(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What has no mean, of the run that scores best: its confusion matrix and worst errors."""
+    """Of the run that scores best, what has no mean: the confusion matrix, the worst errors and the like."""
     if len(several) == 1:
         return {}
     numbers = [name for name, value in several[0].items() if isinstance(value, float)]
     best = max(several, key=lambda one: one[numbers[0]]) if numbers else several[0]
-    return {name: value for name, value in best.items() if name.endswith(("confusion", "worst"))}
+    tables = {name: value for name, value in best.items() if isinstance(value, list) and not name.startswith("by_")}
+    return {name: rows for name, rows in tables.items() if not rows or not isinstance(rows[0], str)}

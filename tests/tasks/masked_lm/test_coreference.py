@@ -6,7 +6,7 @@ from torch import nn
 
 from regard.layers.tap import Tap
 from regard.synthetic.stories.story import Stories
-from regard.tasks.masked_lm.coreference import resolve
+from regard.tasks.masked_lm.coreference import probe_coreference
 
 WIDTH, LEARNED, ASKED = 64, 150, 80
 
@@ -57,7 +57,7 @@ class Knowing(nn.Module):
 
 
 def test_one_that_knows_is_right_every_time(story_pieces):
-    found = resolve(Knowing(story_pieces), story_pieces, learned=LEARNED, asked=ASKED)
+    found = probe_coreference(Knowing(story_pieces), story_pieces, num_training=LEARNED, num_test=ASKED)
     assert found.sentences == sum(
         len(story.coreferences) for story in Stories(seed=1, part="validation").stories(0, ASKED)
     )
@@ -69,7 +69,7 @@ def test_one_that_knows_is_right_every_time(story_pieces):
 
 def test_one_that_knows_nothing_is_at_chance(make_reader):
     filler = make_reader("bert-masked-lm")
-    found = resolve(filler.model, filler.tokenizer, learned=300, asked=300)
+    found = probe_coreference(filler.model, filler.tokenizer, num_training=300, num_test=300)
     assert found.sentences == 300
     assert 0.35 < found.probe < 0.65
     assert 0.35 < found.attention < 0.65

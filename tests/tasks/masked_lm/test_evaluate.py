@@ -11,7 +11,7 @@ from regard.errors import DataError
 from regard.synthetic.stories.story import Stories
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.masked_lm import evaluate as masked_scoring
-from regard.tasks.masked_lm.coreference import resolve
+from regard.tasks.masked_lm.coreference import probe_coreference
 from regard.tasks.masked_lm.evaluate import evaluate
 
 
@@ -66,7 +66,7 @@ def test_one_document_has_no_next_sentence_and_that_is_said(make_reader, tmp_pat
 
 
 def test_what_a_run_on_stories_held_out_and_what_it_means(reader, monkeypatch):
-    monkeypatch.setattr(masked_scoring, "resolve", partial(resolve, learned=60, asked=30))
+    monkeypatch.setattr(masked_scoring, "probe_coreference", partial(probe_coreference, num_training=60, num_test=30))
     filler = regard.load(reader)
     found = evaluate(filler, EvaluationRequest(reader))
     assert found == evaluate(filler, EvaluationRequest(reader))

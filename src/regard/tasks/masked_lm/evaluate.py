@@ -11,7 +11,7 @@ from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.documents import read_documents
 from regard.data.stores.documents import TokenizedDocuments
 from regard.tasks.base import EvaluationRequest
-from regard.tasks.masked_lm.coreference import resolve
+from regard.tasks.masked_lm.coreference import probe_coreference
 from regard.tasks.masked_lm.data import MaskedDataConfig, open_corpus
 from regard.tasks.masked_lm.dataset import MaskedText, tokenized
 from regard.tasks.masked_lm.pipeline import FillMask
@@ -85,7 +85,7 @@ def _masked_text(
 
 
 def _coreference(pipeline: FillMask) -> dict[str, Any]:
-    found = resolve(pipeline.model, pipeline.tokenizer)
+    found = probe_coreference(pipeline.model, pipeline.tokenizer)
     return {
         "coreference_sentences": found.sentences,
         "coreference_probe_accuracy": found.probe,

@@ -43,8 +43,15 @@ from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs
 from regard.tasks.vision_language.dataset import ImageRows, ImagesWithTexts, ImageTextData, PairingConfig
 from regard.tasks.vision_language.pretraining import ImageTextPretraining, RetrievalTraining
 from regard.tasks.vision_language.questions import GroundingTraining, QuestionTraining, QuestionTrainingConfig
-from regard.tasks.vision_language.scene_questions import TRUTHS, Asking, asked_of, scenes_of, spoken
-from regard.tasks.vision_language.scene_regions import KINDS, regions_of_scenes
+from regard.tasks.vision_language.scenes import (
+    OBJECT_CLASSES,
+    TRUTH_LABELS,
+    QuestionForm,
+    caption_text,
+    first_scenes,
+    questions_about,
+    regions_of_scenes,
+)
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 TOKENIZER_SCENES = 1000  # scenes a tokenizer is trained on: they have few words, and these contain all of them
@@ -159,7 +166,7 @@ def _captioned_scenes(
 ) -> tuple[ImageTextData, ViLBERTForPreTrainingConfig, list[str]]:
     tokenizer = encoder_tokenizer(inputs, _scene_texts(), run.model.vocab_size, tokenizer_file)
     config = fit_to_tokenizer(run.model, inputs, tokenizer)
-    classes = 0 if config.vision.grid else len(KINDS)
+    classes = 0 if config.vision.grid else len(OBJECT_CLASSES)
     config = config.model_copy(update={"vision": config.vision.model_copy(update={"classes": classes})})
     data = _paired(settings, run.task, config, tokenizer)
     notes = [
@@ -235,8 +242,8 @@ def prepare_retrieval(run: RetrievalRun, inputs: TrainingInputs, tokenizer_file:
 def _paired(
     settings: SceneDataConfig, pairing: PairingConfig, config: ViLBERTConfig, tokenizer: WordPieceTokenizer
 ) -> ImageTextData:
-    training = _with_texts(scenes_of("training", settings.scenes), settings, config, tokenizer)
-    validation = _with_texts(scenes_of("validation", settings.validation), settings, config, tokenizer)
+    training = _with_texts(first_scenes("training", settings.scenes), settings, config, tokenizer)
+    validation = _with_texts(first_scenes("validation", settings.validation), settings, config, tokenizer)
     return ImageTextData(training, validation, MaskingVocab.from_tokenizer(tokenizer), pairing, config.context)
 
 
@@ -252,14 +259,14 @@ def _with_texts(
 
 def _true_texts(scene: Scene, settings: SceneDataConfig) -> list[str]:
     """For each near miss a true text of the same form; then the other captions."""
-    complete, *others = (spoken(one) for one in captions(scene, settings.captions_per_scene))
+    complete, *others = (caption_text(one) for one in captions(scene, settings.captions_per_scene))
     stated = [one.text for one in statements(scene, 2 * settings.statements_per_scene) if one.true]
     return [complete] * max(1, settings.near_misses) + stated + others
 
 
 def _near_misses(scene: Scene, settings: SceneDataConfig) -> list[str]:
     stated = [one.text for one in statements(scene, 2 * settings.statements_per_scene) if not one.true]
-    return [spoken(false_caption(scene, index)) for index in range(settings.near_misses)] + stated
+    return [caption_text(false_caption(scene, index)) for index in range(settings.near_misses)] + stated
 
 
 def _ids_of_texts(
@@ -273,8 +280,8 @@ def _ids_of_texts(
 
 def _scene_texts() -> Iterator[str]:
     """Texts of every kind, to train a tokenizer on."""
-    for scene in scenes_of("training", TOKENIZER_SCENES):
-        yield from (spoken(one) for one in captions(scene, 5))
+    for scene in first_scenes("training", TOKENIZER_SCENES):
+        yield from (caption_text(one) for one in captions(scene, 5))
         yield from (one.text for one in questions(scene, 3))
         yield from (one.text for one in statements(scene, 2))
 
@@ -292,7 +299,7 @@ def prepare_questions(run: QuestionRun, inputs: TrainingInputs, tokenizer_file: 
 
 def prepare_statements(run: StatementRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
     """Statements about drawn scenes, true or false."""
-    config = run.model.model_copy(update={"labels": TRUTHS})
+    config = run.model.model_copy(update={"labels": TRUTH_LABELS})
     return _prepare_rows("statements", run.data, run.data.statements_per_scene, config, inputs, tokenizer_file)
 
 
@@ -302,7 +309,7 @@ def prepare_grounding(run: GroundingRun, inputs: TrainingInputs, tokenizer_file:
 
 
 def _prepare_rows(
-    ask: Asking,
+    ask: QuestionForm,
     settings: FineTuningDataConfig,
     per_scene: int,
     config: ViLBERTConfig,
@@ -311,8 +318,8 @@ def _prepare_rows(
 ) -> PreparedTask:
     tokenizer = encoder_tokenizer(inputs, _scene_texts(), config.vocab_size, tokenizer_file)
     config = fit_to_tokenizer(config, inputs, tokenizer)
-    training = scene_rows(scenes_of("training", settings.scenes), ask, per_scene, config, tokenizer)
-    validation = scene_rows(scenes_of("validation", settings.validation), ask, per_scene, config, tokenizer)
+    training = scene_rows(first_scenes("training", settings.scenes), ask, per_scene, config, tokenizer)
+    validation = scene_rows(first_scenes("validation", settings.validation), ask, per_scene, config, tokenizer)
     task = (GroundingTraining if ask == "phrases" else QuestionTraining)(
         RowSplits(training, validation), validation.kinds
     )
@@ -321,10 +328,10 @@ def _prepare_rows(
 
 
 def scene_rows(
-    scenes: Sequence[Scene], ask: Asking, per_scene: int, config: ViLBERTConfig, tokenizer: WordPieceTokenizer
+    scenes: Sequence[Scene], ask: QuestionForm, per_scene: int, config: ViLBERTConfig, tokenizer: WordPieceTokenizer
 ) -> ImageRows:
     """Texts about these scenes as rows; all phrases of a scene, `per_scene` questions or statements."""
-    rows = [(number, one) for number, scene in enumerate(scenes) for one in asked_of(scene, ask, per_scene)]
+    rows = [(number, one) for number, scene in enumerate(scenes) for one in questions_about(scene, ask, per_scene)]
     return ImageRows(
         tokenizer.encode_batch([one.text for _, one in rows], max_length=config.context),
         np.array([one.target for _, one in rows], np.int64),

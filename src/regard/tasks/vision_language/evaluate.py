@@ -23,7 +23,7 @@ from regard.tasks.vision_language.pipeline import (
     VisualQuestionAnswering,
 )
 from regard.tasks.vision_language.questions import accuracies
-from regard.tasks.vision_language.scene_questions import TRUTHS, Asking
+from regard.tasks.vision_language.scenes import TRUTH_LABELS, QuestionForm
 
 NUM_CANDIDATES = 100  # images among which the right one is retrieved
 
@@ -44,10 +44,10 @@ def evaluate_answers(pipeline: VisualQuestionAnswering | Pointer, request: Evalu
     if run is None or run.data:
         return _score_folder(pipeline, request.paths or run.data, request.limit)  # type: ignore[union-attr]
     data = run.settings["data"]
-    ask: Asking = "questions"
+    ask: QuestionForm = "questions"
     if isinstance(pipeline, Pointer):
         ask = "phrases"
-    elif pipeline.labels == TRUTHS:
+    elif pipeline.labels == TRUTH_LABELS:
         ask = "statements"
     return score_questions(pipeline, ask, request.limit or data["validation"], data.get(f"{ask}_per_scene", 0))
 

@@ -23,15 +23,14 @@ from regard.tasks.vision_language.pipeline import (
     VisualQuestionAnswering,
 )
 from regard.tasks.vision_language.questions import accuracies
-from regard.tasks.vision_language.scene_questions import Asking, asked_of, scenes_of, spoken
-from regard.tasks.vision_language.scene_regions import scene_regions
+from regard.tasks.vision_language.scenes import QuestionForm, caption_text, first_scenes, questions_about, scene_regions
 
 
 def score_retrieval(matcher: ImageTextMatcher, count: int = 100) -> dict[str, Any]:
     """R@1, R@5 and R@10 among the first `count` validation scenes and their canonical captions, in both directions."""
-    scenes = scenes_of("validation", count)
+    scenes = first_scenes("validation", count)
     images = [scene_regions(scene, matcher.model.config.vision) for scene in scenes]
-    return score_pairs(matcher, [spoken(caption(scene)) for scene in scenes], images)
+    return score_pairs(matcher, [caption_text(caption(scene)) for scene in scenes], images)
 
 
 def score_pairs(matcher: ImageTextMatcher, texts: Sequence[str], images: Sequence[ImageRegions]) -> dict[str, Any]:
@@ -43,12 +42,12 @@ def score_pairs(matcher: ImageTextMatcher, texts: Sequence[str], images: Sequenc
 
 
 def score_questions(
-    pipeline: VisualQuestionAnswering | Pointer, ask: Asking, count: int = 300, each: int = 6
+    pipeline: VisualQuestionAnswering | Pointer, ask: QuestionForm, count: int = 300, each: int = 6
 ) -> dict[str, Any]:
     """Accuracy on questions about the first `count` validation scenes, overall and by kind."""
     questions, images = [], []
-    for scene in scenes_of("validation", count):
-        some = asked_of(scene, ask, each)
+    for scene in first_scenes("validation", count):
+        some = questions_about(scene, ask, each)
         questions += some
         images += [scene_regions(scene, pipeline.model.config.vision)] * len(some)
     _check_head(pipeline, ask)
@@ -59,7 +58,7 @@ def score_questions(
     return {"questions": len(questions), **accuracies(right)}
 
 
-def _check_head(pipeline: Any, ask: Asking) -> None:
+def _check_head(pipeline: Any, ask: QuestionForm) -> None:
     if ask == "phrases":
         fits = isinstance(pipeline, Pointer) and not pipeline.model.config.vision.grid
     else:
@@ -82,7 +81,7 @@ class HeadAttention:
 
 def score_attention(pipeline: VisionLanguagePipeline, count: int = 100) -> list[HeadAttention]:
     """For each head, the attention of the words of canonical captions on the regions of the objects they name."""
-    scenes = scenes_of("validation", count)
+    scenes = first_scenes("validation", count)
     found = [one for scene in scenes for one in _attention_on_objects(pipeline, scene, caption(scene))]
     masses, wholes, chances = zip(*found, strict=True)
     mean, whole, chance = torch.stack(masses).mean(0), torch.stack(wholes).mean(0), float(np.mean(chances))
