@@ -1,43 +1,43 @@
-// Activations that let a share of each number pass, and their slopes.
+// Activation functions and their derivatives.
 #pragma once
 #include "simd.h"
 
-#define SLOPE 0.7978845608f // √(2/π)
+#define SQRT_2_OVER_PI 0.7978845608f
 #define CUBE 0.044715f
 
 enum { GELU, GELU_TANH, SWISH, RELU, NONE }; // as in ops/activation.py
 
 INLINE vec sigmoid(vec z) {
-    vec power = exp_vec((vec)((ivec)z | (int32_t)0x80000000)); // e^-|z|
-    return blend(z < 0, power, broadcast(1)) / (1 + power);
+    vec e = exp_vec((vec)((ivec)z | (int32_t)0x80000000)); // e^-|z|
+    return blend(z < 0, e, broadcast(1)) / (1 + e);
 }
 
-// The share Φ(x) of a normal distribution below x, right to 1e-7 (Abramowitz & Stegun 1964, 7.1.26), and its density.
-INLINE vec below(vec x, vec *density) {
+// The normal distribution function Φ(x), error 1e-7 (Abramowitz & Stegun 1964, 7.1.26), and its density.
+INLINE vec normal_cdf(vec x, vec *density) {
     vec size = abs_vec(x);
-    vec power = exp_vec(x * x * -0.5f), t = 1 / (1 + 0.3275911f * 0.70710678f * size);
-    vec beyond = 0.5f * power * t *
-                 (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-    *density = power * 0.3989422804f;
-    return blend(x < 0, beyond, 1 - beyond);
+    vec e = exp_vec(x * x * -0.5f), t = 1 / (1 + 0.3275911f * 0.70710678f * size);
+    vec tail = 0.5f * e * t *
+               (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+    *density = e * 0.3989422804f;
+    return blend(x < 0, tail, 1 - tail);
 }
 
-// x · share(x), and its slope: GELU's share is Φ(x); by its tanh form sigmoid(2u) with u = √(2/π) (x + 0.044715 x³);
-// swish's sigmoid(x).
-INLINE vec passing(vec x, int which, vec *slope) {
-    vec share, change;
-    if (which == RELU) {
-        *slope = blend(x > 0, broadcast(1), broadcast(0));
+// x · gate(x), and its derivative. The gate of GELU is Φ(x); of its tanh form sigmoid(2u) with
+// u = √(2/π) (x + 0.044715 x³); of swish sigmoid(x). RELU has no derivative here: only products use it.
+INLINE vec activation(vec x, int kind, vec *derivative) {
+    vec gate, gate_derivative;
+    if (kind == RELU) {
+        *derivative = blend(x > 0, broadcast(1), broadcast(0));
         return blend(x < 0, broadcast(0), x);
     }
-    if (which == GELU) {
-        share = below(x, &change);
+    if (kind == GELU) {
+        gate = normal_cdf(x, &gate_derivative);
     } else {
-        vec inner = which == SWISH ? x : 2 * SLOPE * (x + CUBE * x * x * x);
-        vec steepness = which == SWISH ? broadcast(1) : 2 * SLOPE * (1 + 3 * CUBE * x * x);
-        share = sigmoid(inner);
-        change = share * (1 - share) * steepness;
+        vec inner = kind == SWISH ? x : 2 * SQRT_2_OVER_PI * (x + CUBE * x * x * x);
+        vec inner_derivative = kind == SWISH ? broadcast(1) : 2 * SQRT_2_OVER_PI * (1 + 3 * CUBE * x * x);
+        gate = sigmoid(inner);
+        gate_derivative = gate * (1 - gate) * inner_derivative;
     }
-    *slope = share + x * change;
-    return x * share;
+    *derivative = gate + x * gate_derivative;
+    return x * gate;
 }

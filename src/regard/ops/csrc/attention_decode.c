@@ -8,7 +8,8 @@ INLINE void prefetch(const float *from, long width) {
 }
 
 // out = Σ weights[s] · values[s] for `vecs` vectors of the head; the sums stay in registers.
-INLINE void weighted_vectors(const int vecs, const float *weights, const float *const *values, long start, long count, float *out) {
+INLINE void weighted_vectors(const int vecs, const float *weights, const float *const *values, long start, long count,
+                             float *out) {
     vec sum[4] = {};
     for (long s = 0; s < count; s++)
         UNROLL for (int v = 0; v < vecs; v++) sum[v] += weights[s] * load(values[s] + start + v * SIMD_WIDTH);
@@ -66,7 +67,8 @@ int attention_decode(const float *query, const float *key, const float *value, c
                     scores[s] = scale * dot_product(q, keys_at[s], width);
                 }
                 softmax(scores, visible);
-                weighted_sum(scores, values_at, visible, width, out + ((row * queries + position) * heads + own) * width);
+                weighted_sum(scores, values_at, visible, width,
+                             out + ((row * queries + position) * heads + own) * width);
             }
         }
         free(scores);
