@@ -286,7 +286,7 @@ def photos(tmp_path) -> list[Path]:
 def test_pictures_with_captions_are_seen_as_cells(photos, tmp_path):
     settings = [*TINY, *SHORT[:5], "model.vision.grid=2", "data.validation=4"]
     notes = trained("vilbert", TrainingInputs(photos), settings, tmp_path / "run")
-    assert "pictures to train on" in notes[0]
+    assert "images to train on" in notes[0]
     matcher = regard.load(tmp_path / "run")
     pictures = [matcher.regions_of(photos[0] / f"{number}.png") for number in range(3)]
     assert [len(one.features) for one in pictures] == [5, 5, 5]
@@ -354,7 +354,7 @@ def test_questions_of_a_folder_are_learned(folder, tmp_path):
         "training.learning_rate=0.01",
     ]
     notes = trained("vqa", TrainingInputs([folder]), settings, tmp_path / "run")
-    assert notes[0] == "12 questions about 6 pictures, 12 held out; 4 answers"
+    assert notes[0] == "12 questions about 6 images, 12 held out; 4 answers"
     runner = regard.load(tmp_path / "run")
     assert runner.labels == ("red", "blue", "yes", "no")
     for number, color in enumerate(["red", "blue"]):
@@ -377,7 +377,7 @@ def test_questions_of_a_folder_are_learned(folder, tmp_path):
 
 
 def test_a_folder_that_cannot_be_learned_is_one_line(folder, pretrained, tmp_path):
-    with pytest.raises(ConfigError, match="pictures of a folder have no boxes: the model must read cells"):
+    with pytest.raises(ConfigError, match="images of a folder have no boxes: the model must read cells"):
         trained("vqa", TrainingInputs([folder], pretrained), [], tmp_path / "one")
     with pytest.raises(ConfigError, match="data.ask is now a recipe of its own: regard train grounding$"):
         trained("vqa", TrainingInputs([folder]), ["data.ask=phrases"], tmp_path / "two")

@@ -1,4 +1,4 @@
-"""What learning from labeled rows and from tagged words share: where the batches come from."""
+"""Batches of rows: shared by the training tasks that have one text and its target a row."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,8 @@ from regard.data.batches import DataPosition
 from regard.data.rows import RowBatch, RowSplits
 
 
-class RowLearning:
-    """The side of a task that hands out its data's batches."""
+class RowTraining:
+    """The part of a training task that gives the batches of its data."""
 
     def __init__(self, data: RowSplits) -> None:
         self.data = data

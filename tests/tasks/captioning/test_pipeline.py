@@ -271,7 +271,7 @@ def own(tmp_path_factory, photos):
 
 def test_a_folder_of_photographs_in_flickrs_layout_trains(own, photos):
     folder, notes = own
-    (said,) = [note for note in notes if "pictures with" in note]
+    (said,) = [note for note in notes if "images with" in note]
     assert said.endswith("held out")
     assert load(folder).run(photos / "Images" / "3_a.jpg").attention.shape[1:] == (4, 4)
 

@@ -125,9 +125,9 @@ def test_a_text_with_the_same_words_as_an_own_one_is_not_called_false():
     found = told.pairs(PairingConfig(matching_share=1.0, negative_share=0.99), (1, 0))
     assert {tuple(pair.text) for pair in found[:9] if pair.kind == FAR} == {(6, 7)}
     alike = ImagesWithTexts(regions(3), [[[5, 6]], [[6, 5]], [[5, 6]]])
-    with pytest.raises(DataError, match="picture . has the same texts as all others"):
+    with pytest.raises(DataError, match="image . has the same texts as all others"):
         alike.pairs(PairingConfig(matching_share=1.0, negative_share=0.99), (1, 0))
-    with pytest.raises(DataError, match="one picture only"):
+    with pytest.raises(DataError, match="one image only"):
         ImagesWithTexts(regions(1), [[[5]]])
 
 

@@ -28,7 +28,7 @@ from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs, load_or
 from regard.tasks.warm_start import warm_start_from
 from regard.tokenizers.bpe import BPETokenizer
 
-EXAMPLE = "picture.png"
+EXAMPLE = "image.png"
 DEFAULT_DATA = "drawn scenes"
 TOKENIZER_SCENES = 1_000  # scenes a tokenizer is trained on: they have few words, and these contain all of them
 
@@ -115,7 +115,7 @@ class ImageCorpus:
         collator = CaptionCollator(tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
         notes = [
             *self.bad.summary(),
-            f"{len(training.images):,} pictures with {len(training):,} captions to train on, "
+            f"{len(training.images):,} images with {len(training):,} captions to train on, "
             f"{len(validation.images):,} held out",
         ]
         return CaptionedImages(training, validation, collator, config.num_cells), notes

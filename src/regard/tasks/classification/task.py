@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.config import Config
 from regard.data.rows import RowBatch, RowSplits
 from regard.metrics.classification import label_metrics, regression_metrics
-from regard.tasks.row_batches import RowLearning
+from regard.tasks.row_batches import RowTraining
 
 
 class ClassificationConfig(Config):
@@ -25,7 +25,7 @@ class ClassificationConfig(Config):
     )
 
 
-class ClassificationTraining(RowLearning):
+class ClassificationTraining(RowTraining):
     """Classification as the training loop needs it; without labels, regression of a score."""
 
     name = "classification"

@@ -14,14 +14,14 @@ from regard.config import Config
 from regard.data.batches import IGNORE_INDEX
 from regard.data.rows import RowBatch, RowSplits
 from regard.metrics.tagging import tagging_metrics
-from regard.tasks.row_batches import RowLearning
+from regard.tasks.row_batches import RowTraining
 
 
 class TaggingConfig(Config):
     """The training objective of a tagger: the label of every word; there is nothing to set."""
 
 
-class TaggingTraining(RowLearning):
+class TaggingTraining(RowTraining):
     """Tagging as the training loop needs it."""
 
     name = "tagging"

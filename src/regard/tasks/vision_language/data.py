@@ -56,7 +56,7 @@ from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 TOKENIZER_SCENES = 1000  # scenes a tokenizer is trained on: they have few words, and these contain all of them
 NEEDS_CELLS = (
-    "pictures of a folder have no boxes: the model must read cells, such as model.vision.grid=4 "
+    "images of a folder have no boxes: the model must read cells, such as model.vision.grid=4 "
     "model.vision.patch_size=16"
 )
 SMALL: dict[str, Any] = {
@@ -190,7 +190,7 @@ def _captioned_images(
     data = ImageTextData(parts[0], parts[1], MaskingVocab.from_tokenizer(tokenizer), run.task, config.context)
     notes = [
         *bad.summary(),
-        f"{len(training):,} pictures to train on, {len(validation):,} held out; {tokenizer.vocab_size:,} tokens",
+        f"{len(training):,} images to train on, {len(validation):,} held out; {tokenizer.vocab_size:,} tokens",
     ]
     return data, config, notes
 
@@ -217,7 +217,7 @@ class _RegionReader:
             assert self.vision.patch_size is not None
             return grid_regions(np.asarray(read_image(one.image)), self.vision.grid, self.vision.patch_size)
         if one.name not in self.numbers:
-            raise DataError(f"{self.file}: has no regions of {one.name}; its names must be those of the pictures")
+            raise DataError(f"{self.file}: has no regions of {one.name}; its names must be those of the images")
         return self.regions[self.numbers[one.name]]
 
 
@@ -356,7 +356,7 @@ def _prepare_question_folder(run: QuestionRun, inputs: TrainingInputs, tokenizer
     training, validation = (question_rows(part, config, tokenizer) for part in (found.training, found.validation))
     notes = [
         *bad.summary(),
-        f"{len(training):,} questions about {len(training.regions):,} pictures, {len(validation):,} held out; "
+        f"{len(training):,} questions about {len(training.regions):,} images, {len(validation):,} held out; "
         f"{len(found.answers)} answers",
     ]
     task = QuestionTraining(RowSplits(training, validation), validation.kinds)

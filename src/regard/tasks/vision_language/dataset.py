@@ -102,7 +102,7 @@ class ImagesWithTexts:
     def __post_init__(self) -> None:
         assert len(self.texts) == len(self.regions)
         if len(self.texts) < 2:
-            raise DataError("one picture only: no other has a text that is false of it; give more pictures")
+            raise DataError("one image only: no other has a text that is false of it; give more images")
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -137,7 +137,7 @@ class ImagesWithTexts:
             text = self.texts[other][0] if first < 0.5 else self._drawn(other, first, which)
             if tuple(sorted(text)) not in self._bags[image]:
                 return Paired(image, text, FAR)
-        raise DataError(f"picture {image} has the same texts as all others; wanted some that tell them apart")
+        raise DataError(f"image {image} has the same texts as all others; wanted some that tell them apart")
 
     @cached_property
     def _bags(self) -> list[set[tuple[int, ...]]]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.config import Config
 from regard.data.rows import RowSplits
-from regard.tasks.row_batches import RowLearning
+from regard.tasks.row_batches import RowTraining
 from regard.tasks.vision_language.dataset import ImageRowBatch
 
 
@@ -21,7 +21,7 @@ class QuestionTrainingConfig(Config):
     """The training objective of question answering and grounding; there is nothing to set."""
 
 
-class QuestionTraining(RowLearning):
+class QuestionTraining(RowTraining):
     """Visual question answering as the training loop needs it. Each question has one answer, and a kind to count by."""
 
     name = "visual-question-answering"
