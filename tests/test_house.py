@@ -122,3 +122,30 @@ def test_the_public_names_are_these():
         assert getattr(regard, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         regard.nothing  # noqa: B018
+
+
+def functions(path: Path) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)]
+
+
+def is_command(function: ast.FunctionDef) -> bool:
+    return any("command" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def test_no_file_is_long_and_no_folder_crowded():
+    assert {
+        str(path.relative_to(ROOT)) for path in FILES if path.read_text(encoding="utf-8").count("\n") > 400
+    } == set()
+    folders = {path.parent for path in FILES}
+    assert {str(one) for one in folders if sum(1 for path in one.iterdir() if path.is_file()) > 20} == set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_function_is_long_and_no_signature_wide(path):
+    most = 80 if part_of(path) == "cli" else 60
+    for function in functions(path):
+        lines = (function.end_lineno or 0) - function.lineno + 1
+        assert lines <= most, f"{function.name} has {lines} lines"
+        names = [one.arg for one in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+        if not is_command(function) and names[:1] != ["ctx"]:  # autograd wants each tensor as an argument of its own
+            assert len([name for name in names if name not in ("self", "cls")]) <= 10, f"{function.name}: {names}"

@@ -10,8 +10,46 @@ from regard.errors import ConfigError
 from regard.printing import note_if_slow, print_json, show_metrics
 from regard.tasks.image_inputs import is_image
 
+HELP = """Evaluate a model on your data, or on the validation data of its run.
 
-@app.command()
+Language models: loss, perplexity and bits per byte, which compares models with different tokenizers. DATA is text
+as for `regard train`.
+
+Translators: BLEU and chrF with their signatures, perplexity, exact match, by length, alignment error rate. DATA is
+pairs. Teacher-forced accuracy gives the model the true tokens before each token; the gap to the accuracy on its own
+tokens is what its own mistakes cost it. Alignments are between a source and its reference translation.
+
+Classifiers: accuracy, F1, Matthews, Pearson or Spearman correlation, confusion matrix, the worst errors; DATA is a
+table or a folder of GLUE. Taggers: entity F1. BERT: masked words, next sentences, and on the built-in stories the
+coreference of "it". Captioners: exact match, BLEU-4, CIDEr, and how much attention is on the object that a word
+names. ViLBERT: recall of the right one of 100 images for a caption and the reverse, and the same of its attention;
+for questions, accuracy by kind; DATA is images and captions, or a folder of easy-vqa.
+
+The columns of a table are found as in training, or given: data.text=… data.second=… data.label=…; for taggers
+data.word_column=… data.label_column=…, for text in JSON lines or Parquet data.field=…, for pairs the most words a
+side, data.max_length=…. Bad rows are skipped and counted; data.on_error=stop stops there, as --gold and
+--alignments do.
+
+Several models (one recipe, different seeds), or the folder of a `regard train --seeds`, give mean and standard
+deviation.
+
+Examples:
+
+`regard evaluate runs/demo`
+
+`regard evaluate runs/mine test.tsv --num-beams 4 --alignments test.pharaoh`
+
+`regard evaluate runs/seed-1 runs/seed-2 runs/seed-3 test.tsv`
+
+`regard evaluate runs/novel other.txt --limit 100000`
+
+`regard evaluate runs/sst-2 SST-2/`
+
+`regard evaluate runs/sentiment test.csv data.text=body data.label=stars`
+"""
+
+
+@app.command(help=HELP)
 def evaluate(
     model: ModelFolder,
     arguments: Annotated[
@@ -36,43 +74,7 @@ def evaluate(
     precision: Precision = "float32",
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a model on your data, or on the validation data of its run.
-
-    Language models: loss, perplexity and bits per byte, which compares models with different tokenizers. DATA is text
-    as for `regard train`.
-
-    Translators: BLEU and chrF with their signatures, perplexity, exact match, by length, alignment error rate. DATA is
-    pairs. Teacher-forced accuracy gives the model the true tokens before each token; the gap to the accuracy on its own
-    tokens is what its own mistakes cost it. Alignments are between a source and its reference translation.
-
-    Classifiers: accuracy, F1, Matthews, Pearson or Spearman correlation, confusion matrix, the worst errors; DATA is a
-    table or a folder of GLUE. Taggers: entity F1. BERT: masked words, next sentences, and on the built-in stories the
-    coreference of "it". Captioners: exact match, BLEU-4, CIDEr, and how much attention is on the object that a word
-    names. ViLBERT: recall of the right one of 100 images for a caption and the reverse, and the same of its attention;
-    for questions, accuracy by kind; DATA is images and captions, or a folder of easy-vqa.
-
-    The columns of a table are found as in training, or given: data.text=… data.second=… data.label=…; for taggers
-    data.word_column=… data.label_column=…, for text in JSON lines or Parquet data.field=…, for pairs the most words a
-    side, data.max_length=…. Bad rows are skipped and counted; data.on_error=stop stops there, as --gold and
-    --alignments do.
-
-    Several models (one recipe, different seeds), or the folder of a `regard train --seeds`, give mean and standard
-    deviation.
-
-    Examples:
-
-    `regard evaluate runs/demo`
-
-    `regard evaluate runs/mine test.tsv --num-beams 4 --alignments test.pharaoh`
-
-    `regard evaluate runs/seed-1 runs/seed-2 runs/seed-3 test.tsv`
-
-    `regard evaluate runs/novel other.txt --limit 100000`
-
-    `regard evaluate runs/sst-2 SST-2/`
-
-    `regard evaluate runs/sentiment test.csv data.text=body data.label=stars`
-    """
+    """Evaluate a model on your data, or on the validation data of its run."""
     from regard import runtime
     from regard.generation import Sample
     from regard.tasks.evaluation import evaluate_folders

@@ -10,10 +10,10 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.layers.convolution import GatedConvolution
-from regard.layers.image_encoder import Convolution
 from regard.layers.positions import PositionEncoding
 from regard.layers.recurrent import Recurrence
-from regard.layers.regions import BOX_NUMBERS
+from regard.layers.vision.image_encoder import Convolution
+from regard.layers.vision.regions import BOX_NUMBERS
 from regard.models.base import Interface, Model
 
 REGION_COUNTS = (4, 1, 3, 6, 2)  # of the images that the laws use; none equals the length of a text

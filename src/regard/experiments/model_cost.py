@@ -22,8 +22,8 @@ from regard.experiments.adapters import random_ids
 from regard.inspection.capture import watch
 from regard.layers.cost import ForwardCost
 from regard.layers.kv_cache import KVCache
-from regard.layers.regions import BOX_NUMBERS
 from regard.layers.tap import taps
+from regard.layers.vision.regions import BOX_NUMBERS
 from regard.models.base import Interface
 from regard.tasks.loading import load
 

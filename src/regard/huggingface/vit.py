@@ -20,7 +20,7 @@ from regard.files import encode_json, read_json
 from regard.huggingface.folder import WEIGHTS, all_used, take, weights
 from regard.huggingface.language import ACTIVATIONS, Activation, TextConfig, activation_name
 from regard.huggingface.names import Names
-from regard.layers.vision_transformer import VisionTransformer, ViTConfig
+from regard.layers.vision.vision_transformer import VisionTransformer, ViTConfig
 from regard.models.captioner import CaptionerConfig
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.layers.linear import Linear
-from regard.layers.scan import GRUScan
 from regard.layers.tap import Tap
+from regard.ops.gru_scan import GRUScan
 
 CellName = Literal["gru", "lstm"]
 

@@ -11,9 +11,9 @@ Two decoders on the same grid:
                   first states come from the mean of the grid; the logits from E y_{t-1} + L_h s_t + L_z z_t (eq. 7)
     transformer   causal self-attention over the caption, cross-attention to the grid (pre-norm)
 
-and three encoders: convolutions, patches (both in layers/image_encoder.py), and a pretrained ViT
-(layers/vision_transformer.py). `forward_with_attention` returns logits and attention weights of one pass, for a loss
-that makes the weights of every cell sum to one over the caption (eq. 14).
+and three encoders: convolutions, patches (both in layers/vision/image_encoder.py), and a pretrained ViT
+(layers/vision/vision_transformer.py). `forward_with_attention` returns logits and attention weights of one pass, for a
+loss that makes the weights of every cell sum to one over the caption (eq. 14).
 """
 
 from dataclasses import dataclass
@@ -31,13 +31,19 @@ from regard.layers.decoding import CrossAttentionState, kept_inputs
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.feed_forward import FeedForward
-from regard.layers.image_encoder import Convolution, ConvolutionEncoder, PatchEncoder, convolution_cost, patch_cost
 from regard.layers.kv_cache import KVCache
 from regard.layers.linear import Linear
 from regard.layers.positions import SinusoidalPositions
 from regard.layers.recurrent import LSTM, shown
 from regard.layers.tap import Tap
-from regard.layers.vision_transformer import ViTConfig, ViTEncoder
+from regard.layers.vision.image_encoder import (
+    Convolution,
+    ConvolutionEncoder,
+    PatchEncoder,
+    convolution_cost,
+    patch_cost,
+)
+from regard.layers.vision.vision_transformer import ViTConfig, ViTEncoder
 from regard.models.base import Model, Seq2SeqConfig, check_heads
 
 

@@ -30,9 +30,9 @@ from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
 from regard.layers.recurrent import CELLS, GRU, CellName, Reader, Recurrence, shown
-from regard.layers.scan import AttendingScan
 from regard.layers.tap import Tap
 from regard.models.base import Model, Seq2SeqConfig
+from regard.ops.gru_scan import AttendingScan
 
 
 class RNNConfig(Seq2SeqConfig):

@@ -22,7 +22,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.config import Config
-from regard.errors import ConfigError, InputError
+from regard.errors import ConfigError
 from regard.layers import cost, masks
 from regard.layers.attention import MultiHeadAttention, SelfAttention
 from regard.layers.dropout import Dropout
@@ -31,8 +31,8 @@ from regard.layers.initializing import level_normal
 from regard.layers.linear import Linear
 from regard.layers.norm import LayerNorm
 from regard.layers.reading import SentenceEmbedding, WordHead
-from regard.layers.regions import BOX_NUMBERS, RegionEmbedding, RegionHead
 from regard.layers.tap import Tap
+from regard.layers.vision.regions import BOX_NUMBERS, RegionEmbedding, RegionHead, VisionConfig, check_regions
 from regard.models.base import EncoderIds, Model, check_special_ids
 
 ACTIVATION = "gelu"
@@ -56,30 +56,6 @@ class StreamConfig(Config):
     @property
     def inner(self) -> int:
         return self.feed_forward or 4 * self.width
-
-
-class VisionConfig(Config):
-    """What a region is: the features of a detector, or pixels."""
-
-    features: int | None = Field(None, ge=1, description="F, numbers of a region from a detector; none: its pixels")
-    inner: int | None = Field(None, ge=1, description="width of one more layer, which pixels need; none: linear")
-    patch_size: int | None = Field(None, ge=1, description="pixels a side that a region is resized to; none: features")
-    grid: int = Field(0, ge=0, description="cells a side of the image, which are the regions; 0: boxes are given")
-    classes: int = Field(0, ge=0, description="classes that a masked region is predicted among; 0: its features are")
-
-    @model_validator(mode="after")
-    def _check_features_or_pixels(self) -> Self:
-        if (self.features is None) == (self.patch_size is None):
-            raise ConfigError(
-                f"model.vision.features={self.features} and model.vision.patch_size={self.patch_size}: give one of "
-                "them, the features that a file of regions has, or the pixels a side of a region"
-            )
-        return self
-
-    @property
-    def feature_size(self) -> int:
-        """F, the numbers of a region."""
-        return self.features or 3 * (self.patch_size or 0) ** 2
 
 
 class ViLBERTConfig(Config):
@@ -231,7 +207,7 @@ class ViLBERT(Model):
         level_normal(self)
 
     def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> EncoderOutput:
-        check_image(self.config, ids, regions, boxes)
+        check_regions(self.config.vision, ids, regions, boxes)
         text_mask = masks.padding_if_any(ids, self.config.special_ids.pad_id)
         region_mask = masks.padding_if_any(boxes.any(-1), False)
         hidden, regions = self.text_embedding(ids, segment_ids), self.region_embedding(regions, boxes)
@@ -257,19 +233,6 @@ class ViLBERT(Model):
     def input_embeddings(self) -> Tensor:
         """The embedding matrix (V, D)."""
         return self.text_embedding.tokens.weight
-
-
-def check_image(config: ViLBERTConfig, ids: Tensor, regions: Tensor, boxes: Tensor) -> None:
-    """InputError unless there is an image with this model's features for every text."""
-    wanted = (len(ids), *regions.shape[1:2], config.vision.feature_size)
-    if regions.shape != wanted or not regions.shape[1]:
-        raise InputError(
-            f"regions are {tuple(regions.shape)}, wanted ({len(ids)}, R, {config.vision.feature_size}): as many images "
-            "as texts, one region at least, and the features of this model"
-        )
-    wanted = (*regions.shape[:2], BOX_NUMBERS)
-    if boxes.shape != wanted:
-        raise InputError(f"boxes are {tuple(boxes.shape)}, wanted {wanted}: {BOX_NUMBERS} numbers a region")
 
 
 class Block(nn.Module):

@@ -1,10 +1,12 @@
-"""The GRU's loop as one differentiable function, for training.
+"""The loop of a GRU as one differentiable function, for training.
 
-Autograd keeps a node for every small step of a loop and adds each word's share to a weight's gradient by itself. Here
-the way back is written out: step by step only what waits for the step before it, and the gradients of the weights as
-one product over all words at the end. The plain loops stand in recurrent.py and in the models; tests hold them equal.
+Autograd records a node for every operation of every step, and accumulates the gradient of a weight step by step. Here
+the backward pass is written out: only what depends on the step after it runs step by step, and the gradient of a weight
+is one product over all steps at the end. The plain loops are in layers/recurrent.py and in the models; tests compare.
 
     h = U s + b        reset, keep = σ(given + h)        new = tanh(given + reset · h)        s' = new + keep (s - new)
+
+`given` is the projected input of each step, computed for all steps at once.
 """
 
 from typing import Any
@@ -13,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-KEPT = 4  # what a step keeps for the way back, side by side: reset, keep, new, and U s + b of the new part
+SAVED = 4  # tensors that a step saves for the backward pass: reset, keep, new, and U s + b of the new part
 
 
 def _step(given: Tensor, projected: Tensor, state: Tensor, kept: Tensor) -> Tensor:
@@ -26,7 +28,7 @@ def _step(given: Tensor, projected: Tensor, state: Tensor, kept: Tensor) -> Tens
 
 
 def _step_back(gradient: Tensor, state: Tensor, kept: Tensor, given: Tensor, projected: Tensor) -> Tensor:
-    """Write the gradients of `given` and `projected` (B, 3 D); gives that of the state as far as it was kept."""
+    """Write the gradients of `given` and `projected` (B, 3 D); returns the part of the state's through `keep`."""
     width = state.shape[-1]
     reset, keep, new, projected_new = kept.split(width, dim=1)
     by_keep = gradient * keep
@@ -39,16 +41,16 @@ def _step_back(gradient: Tensor, state: Tensor, kept: Tensor, given: Tensor, pro
 
 
 class GRUScan(torch.autograd.Function):
-    """States (T, B, D) from what the words give (T, B, 3 D), a first state (B, D), and the hidden map."""
+    """States (T, B, D) from the projected inputs (T, B, 3 D), the first state (B, D), and U and b."""
 
     @staticmethod
     def forward(ctx: Any, given: Tensor, state: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         states = given.new_empty(len(given) + 1, *state.shape)
         states[0] = state
-        kept = given.new_empty(len(given), len(state), KEPT * state.shape[1])
-        for place, word in enumerate(given):
-            projected = torch.addmm(bias, states[place], weight.t())
-            states[place + 1] = _step(word, projected, states[place], kept[place])
+        kept = given.new_empty(len(given), len(state), SAVED * state.shape[1])
+        for step, projected_input in enumerate(given):
+            projected = torch.addmm(bias, states[step], weight.t())
+            states[step + 1] = _step(projected_input, projected, states[step], kept[step])
         ctx.save_for_backward(states, kept, weight)
         return states[1:]
 
@@ -59,10 +61,10 @@ class GRUScan(torch.autograd.Function):
         given = states.new_empty(*gradient.shape[:2], len(weight))
         projected = torch.empty_like(given)
         at_state = torch.zeros_like(states[0])
-        for place in reversed(range(len(gradient))):
-            at_state += gradient[place]
-            stays = _step_back(at_state, states[place], kept[place], given[place], projected[place])
-            at_state = torch.addmm(stays, projected[place], weight)
+        for step in reversed(range(len(gradient))):
+            at_state += gradient[step]
+            stays = _step_back(at_state, states[step], kept[step], given[step], projected[step])
+            at_state = torch.addmm(stays, projected[step], weight)
         flat = projected.flatten(0, 1)
         return given, at_state, flat.t() @ states[:-1].flatten(0, 1), flat.sum(0)
 
@@ -70,7 +72,7 @@ class GRUScan(torch.autograd.Function):
 class AttendingScan(torch.autograd.Function):
     """The same with additive attention at each step; states (T, B, D) and contexts (T, B, D).
 
-    e_ti = v · tanh(W s_{t-1} + b + k_i), a_t = softmax(e_t), c_t = Σ a_ti h_i, and C c_t is added to what a word gives.
+    e_ti = v · tanh(W s_{t-1} + b + k_i), a_t = softmax(e_t), c_t = Σ a_ti h_i; C c_t is added to the projected input.
     """
 
     @staticmethod
@@ -80,7 +82,7 @@ class AttendingScan(torch.autograd.Function):
         state: Tensor,  # (B, D)
         key: Tensor,  # (B, S, K)
         value: Tensor,  # (B, S, D)
-        mask: Tensor,  # (B, S), True = may look
+        mask: Tensor,  # (B, S), True = may attend
         weight: Tensor,  # (3 D, D) U
         bias: Tensor,  # (3 D,)
         query: Tensor,  # (K, D) W
@@ -88,23 +90,23 @@ class AttendingScan(torch.autograd.Function):
         score: Tensor,  # (K,) v
         gates: Tensor,  # (3 D, D) C
     ) -> tuple[Tensor, Tensor]:
-        hidden, rows, width = len(given), len(state), state.shape[1]
-        states = given.new_empty(hidden + 1, rows, width)
+        steps, rows, width = len(given), len(state), state.shape[1]
+        states = given.new_empty(steps + 1, rows, width)
         states[0] = state
-        contexts = given.new_empty(hidden, rows, value.shape[-1])
-        weights = given.new_empty(hidden, rows, key.shape[1])
-        pairs = given.new_empty(hidden, *key.shape)
-        kept = given.new_empty(hidden, rows, KEPT * width)
+        contexts = given.new_empty(steps, rows, value.shape[-1])
+        weights = given.new_empty(steps, rows, key.shape[1])
+        pairs = given.new_empty(steps, *key.shape)
+        kept = given.new_empty(steps, rows, SAVED * width)
         closed = torch.zeros_like(mask, dtype=given.dtype).masked_fill_(~mask, torch.finfo(given.dtype).min)
-        for place, word in enumerate(given):
-            before = states[place]
+        for step, projected_input in enumerate(given):
+            before = states[step]
             asked = torch.addmm(query_bias, before, query.t())
-            torch.add(key, asked[:, None], out=pairs[place]).tanh_()
-            weights[place] = torch.add(pairs[place] @ score, closed).softmax(-1)
-            torch.bmm(weights[place][:, None], value, out=contexts[place][:, None])
+            torch.add(key, asked[:, None], out=pairs[step]).tanh_()
+            weights[step] = torch.add(pairs[step] @ score, closed).softmax(-1)
+            torch.bmm(weights[step][:, None], value, out=contexts[step][:, None])
             projected = torch.addmm(bias, before, weight.t())
-            word = torch.addmm(word, contexts[place], gates.t())
-            states[place + 1] = _step(word, projected, before, kept[place])
+            projected_input = torch.addmm(projected_input, contexts[step], gates.t())
+            states[step + 1] = _step(projected_input, projected, before, kept[step])
         ctx.save_for_backward(states, contexts, weights, pairs, kept, value, weight, query, score, gates)
         return states[1:], contexts
 
@@ -119,19 +121,19 @@ class AttendingScan(torch.autograd.Function):
         asked = states.new_empty(*gradient.shape[:2], len(query))
         key = torch.zeros_like(pairs[0])
         at_state = torch.zeros_like(states[0])
-        for place in reversed(range(len(gradient))):
-            at_state += gradient[place]
-            stays = _step_back(at_state, states[place], kept[place], given[place], projected[place])
-            at_contexts[place].addmm_(given[place], gates)
-            at_weights = torch.bmm(value, at_contexts[place][..., None]).squeeze(-1)  # (B, S)
-            inner = (weights[place] * at_weights).sum(-1, keepdim=True)
-            torch.mul(weights[place], at_weights - inner, out=at_scores[place])
+        for step in reversed(range(len(gradient))):
+            at_state += gradient[step]
+            stays = _step_back(at_state, states[step], kept[step], given[step], projected[step])
+            at_contexts[step].addmm_(given[step], gates)
+            at_weights = torch.bmm(value, at_contexts[step][..., None]).squeeze(-1)  # (B, S)
+            inner = (weights[step] * at_weights).sum(-1, keepdim=True)
+            torch.mul(weights[step], at_weights - inner, out=at_scores[step])
             # tanh's slope at each pair, times v, times the score's gradient
-            slope = torch.addcmul(score, pairs[place] * score, pairs[place], value=-1)
-            slope *= at_scores[place][..., None]
+            slope = torch.addcmul(score, pairs[step] * score, pairs[step], value=-1)
+            slope *= at_scores[step][..., None]
             key += slope
-            torch.sum(slope, dim=1, out=asked[place])
-            at_state = torch.addmm(torch.addmm(stays, projected[place], weight), asked[place], query)
+            torch.sum(slope, dim=1, out=asked[step])
+            at_state = torch.addmm(torch.addmm(stays, projected[step], weight), asked[step], query)
         before = states[:-1].flatten(0, 1)
         flat, flat_given, flat_asked = projected.flatten(0, 1), given.flatten(0, 1), asked.flatten(0, 1)
         return (

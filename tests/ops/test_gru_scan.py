@@ -6,8 +6,8 @@ from torch.testing import assert_close
 
 from regard.inspection.capture import watch
 from regard.layers.recurrent import GRU, Recurrence
-from regard.layers.scan import AttendingScan, GRUScan
 from regard.models.rnn_seq2seq import RNNConfig, RNNTranslator
+from regard.ops.gru_scan import AttendingScan, GRUScan
 
 
 def gradients(values, wanted):

@@ -16,10 +16,10 @@ from regard.layers import cost
 from regard.layers.attention import SelfAttention
 from regard.layers.dropout import Dropout
 from regard.layers.feed_forward import FeedForward
-from regard.layers.image_encoder import patches
 from regard.layers.linear import Linear
 from regard.layers.positions import LearnedPositions
 from regard.layers.tap import Tap
+from regard.layers.vision.image_encoder import patches
 
 INITIAL_STD = 0.02  # of the [CLS] token and the positions, unless they are loaded
 

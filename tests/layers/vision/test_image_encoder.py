@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
-from regard.layers.image_encoder import (
+from regard.layers.vision.image_encoder import (
     Convolution,
     ConvolutionEncoder,
     PatchEncoder,
