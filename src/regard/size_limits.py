@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.errors import FolderError
+from regard.errors import ConfigError, FolderError
 
-MAX_POSITIONS = 2**24  # of positions that need no weights: sinusoidal and rotary ones
+NOT_LAYERS = ("max_window_layers",)  # Qwen2: from which layer on windows would slide
+MAX_LAYERS = 10_000
+MAX_POSITIONS = 2**24  # of positions without weights: sinusoidal and rotary ones
 
 
 def check_sizes(config: Mapping[str, Any], config_path: Path, weights: Sequence[Path]) -> None:
@@ -20,7 +22,7 @@ def check_sizes(config: Mapping[str, Any], config_path: Path, weights: Sequence[
     largest = max([math.prod(shape) for shape in shapes], default=0)
     for key, value in _numbers(config):
         name = key.rpartition(".")[2]
-        if "layer" in name:
+        if name.endswith(("layers", "n_layer")) and name not in NOT_LAYERS:
             if value > len(shapes):
                 raise FolderError(
                     f"{config_path}: {key} is {value:,}, but there are only {len(shapes):,} weights; copy it again"
@@ -29,6 +31,14 @@ def check_sizes(config: Mapping[str, Any], config_path: Path, weights: Sequence[
             raise FolderError(
                 f"{config_path}: {key} is {value:,}, but the largest weight has {largest:,} numbers; copy it again"
             )
+
+
+def check_buildable(config: Mapping[str, Any]) -> None:
+    """ConfigError where a number of a model's config is beyond what anyone trains."""
+    for key, value in _numbers(config):
+        limit = MAX_LAYERS if key.endswith("layers") else MAX_POSITIONS
+        if value > limit:
+            raise ConfigError(f"model.{key}={value}, at most {limit:,}; make it smaller")
 
 
 def _numbers(config: Any, prefix: str = "") -> Iterator[tuple[str, int]]:

@@ -174,7 +174,7 @@ def test_a_look_is_the_same_pass_and_shows_what_the_taps_see(model, pixels, targ
     assert_close(weights, torch.cat([torch.cat(values, dim=2) for values in seen.values()], dim=1))
     (weights.square().sum() + 0 * logits.sum()).backward()
     (position_ids,) = [module for module in model.encoder.modules() if isinstance(module, LearnedPositions)]
-    assert position_ids.table.grad.any()
+    assert position_ids.weight.grad.any()
 
 
 def test_gradient_reaches_every_parameter(model, pixels, target):

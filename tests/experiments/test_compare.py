@@ -126,9 +126,7 @@ def test_every_rung_keeps_the_laws_and_says_what_it_lacks(compared, command, her
         assert done.returncode == 2
         assert "no attention" in done.stderr
     assert here("run", folder / "rnn-1", "we eat bread", "--json").returncode == 0
-    assert (
-        "key-value cache" in here("cost", folder / "rnn-attention-1", "--batch", 2, "--source", 9, "--target", 7).stdout
-    )
+    assert "KV cache" in here("cost", folder / "rnn-attention-1", "--batch", 2, "--source", 9, "--target", 7).stdout
 
 
 @pytest.mark.parametrize(

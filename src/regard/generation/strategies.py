@@ -22,6 +22,9 @@ NUCLEUS_TOPK = 1024  # tokens that mostly make up a nucleus; all are sorted only
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-30, 1e30  # what float32 can divide by; beyond them nothing changes
 
 
+MAX_TEXTS = 10_000  # samples or beams of one input, each a row of the batch
+
+
 @dataclass(frozen=True)
 class Greedy:
     """The most probable token at each step; a repetition penalty above 1 makes earlier tokens less probable.
@@ -80,8 +83,8 @@ class Sample:
         _check_penalty(self.repetition_penalty)
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"seed is {self.seed}, wanted 0 to 2**63 - 1")
-        if self.num_samples < 1:
-            raise ConfigError(f"num_samples is {self.num_samples}, wanted 1 or more")
+        if not 1 <= self.num_samples <= MAX_TEXTS:
+            raise ConfigError(f"num_samples is {self.num_samples}, wanted 1 to {MAX_TEXTS:,}")
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
         row_ids = limits.row_ids or range(len(limits.max_new_tokens))
@@ -167,8 +170,8 @@ class Beam:
     num_return: int = 1
 
     def __post_init__(self) -> None:
-        if self.num_beams < 1:
-            raise ConfigError(f"num_beams is {self.num_beams}, wanted 1 or more")
+        if not 1 <= self.num_beams <= MAX_TEXTS:
+            raise ConfigError(f"num_beams is {self.num_beams}, wanted 1 to {MAX_TEXTS:,}")
         if not 0 <= self.length_penalty <= 10:
             raise ConfigError(f"length_penalty is {self.length_penalty}, wanted 0 to 10")
         if not 1 <= self.num_return <= self.num_beams:

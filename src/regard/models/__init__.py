@@ -9,7 +9,9 @@ import importlib
 from collections.abc import Iterator
 
 from regard.config import Config
+from regard.errors import ConfigError
 from regard.models.base import Model
+from regard.size_limits import check_buildable
 
 # kind, as config.json has it -> the module and the class of the model
 MODELS: dict[str, str] = {
@@ -55,8 +57,16 @@ def kind_of(config: Config) -> str:
 
 
 def build(config: Config) -> Model:
-    """A fresh model of this config."""
-    return model_class(kind_of(config))(config)
+    """A fresh model of this config. ConfigError: it is larger than a machine can hold."""
+    check_buildable(config.model_dump())
+    try:
+        return model_class(kind_of(config))(config)
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):
+            raise
+        raise ConfigError(
+            f"there is not enough memory for a {kind_of(config)} of this size; make it smaller"
+        ) from error
 
 
 def examples(kind: str) -> Iterator[Config]:

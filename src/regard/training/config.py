@@ -22,7 +22,9 @@ class TrainingConfig(Config):
         None, ge=1, description="early stopping: evaluations without a lower validation loss before the run ends"
     )
     # batches
-    max_tokens: int = Field(4096, ge=16, description="tokens of a batch: rows x length, padding included")
+    max_tokens: int = Field(
+        4096, ge=16, le=100_000_000, description="tokens of a batch: rows x length, padding included"
+    )
     gradient_accumulation: int = Field(1, ge=1, description="batches whose gradients are summed for one step")
     # steps
     optimizer: Kind = "adamw"
