@@ -142,7 +142,9 @@ def _faults(case: Case, code: int, output: str, errors: str, folder: Path, befor
         yield f"killed by signal {-code}"
     elif code != 2:
         yield f"exit code {code}, wanted 2"
-    lines = [line for line in errors.splitlines() if not line.startswith("note: ")]
+    lines = errors.splitlines()
+    if case.arguments[0] == "train" and lines:  # notes about the data come before
+        lines = lines[-1:]
     if len(lines) != 1 or not lines[0].startswith("error: "):
         yield f"{len(lines)} lines on standard error, wanted one that begins with 'error: '"
     if "Traceback" in errors or "panicked at" in errors:
