@@ -21,6 +21,7 @@ from regard.data.readers.bad_rows import RowProblem
 from regard.data.readers.lines import MAX_LINE_BYTES, check_file, format_suffix, read_lines
 from regard.errors import DataError
 
+MAX_COLUMNS = 10_000
 MAX_ROW_LINES = 1_000  # of one row of a CSV file: a quoted field may contain newlines
 MAX_RUNAWAYS = 100
 WANTED = "wanted a .csv, .tsv or .jsonl file (each may be .gz or .zst), or .parquet"
@@ -43,6 +44,8 @@ def column_names(path: Path, *, header: bool = True, form: str = "") -> list[str
     match form or format_suffix(path):
         case ".csv" | ".tsv" as kind:
             first = _first(path, RECORDS[kind](path))
+            if len(first) > MAX_COLUMNS:
+                raise DataError(f"{path}: the first row has {len(first):,} columns, at most {MAX_COLUMNS:,} are read")
             if NOT_UTF8.search("".join(first)):
                 raise DataError(f"{path}: the first row is not UTF-8; convert it to UTF-8 (for example with iconv)")
             return [name.strip() for name in first] if header else [str(i + 1) for i in range(len(first))]
