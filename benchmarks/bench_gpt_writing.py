@@ -27,7 +27,7 @@ from regard.generation import Greedy, generate
 from regard.generation.decode import Limits
 from regard.layers.quantized import quantize
 from regard.models.gpt import GPT, GPTConfig
-from regard.tasks.language_modeling.evaluate import score_pieces
+from regard.tasks.language_modeling.evaluate import score_text
 from side_by_side import Way, apart, report, speeds
 
 PROMPT, NEW, ROUNDS = 32, 128, 5
@@ -92,7 +92,7 @@ def smollm2() -> None:
 
     text = "\n\n".join(topics[name] for name in sorted(topics))[:12_000]
     losses = {
-        name: score_pieces(one, iter([TextChunk(text)]))["loss"] for name, one in (("float32", exact), ("int8", small))
+        name: score_text(one, iter([TextChunk(text)]))["loss"] for name, one in (("float32", exact), ("int8", small))
     }
     report("loss of SmolLM2-135M on held-out text, int8", losses["int8"], "float32", losses["float32"], "nats a token")
     prompt = exact.tokenizer.encode("The history of the printing press begins")

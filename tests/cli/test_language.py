@@ -10,7 +10,7 @@ import regard
 from regard.data.chunking import TextChunk
 from regard.errors import DataError
 from regard.tasks.language_modeling import evaluate as text_scoring
-from regard.tasks.language_modeling.evaluate import score_pieces
+from regard.tasks.language_modeling.evaluate import score_text
 
 
 def last_line(done):
@@ -259,7 +259,7 @@ def test_documents_follow_one_another_with_the_end_between_them(novel):
     ]
     encode, end = writer.tokenizer.encode, writer.tokenizer.eos_id
     ids = [*encode(texts[0][:40]), *encode(texts[0][40:]), end, *encode(texts[1]), end, *encode(texts[2]), end]
-    scores = score_pieces(writer, iter(pieces))
+    scores = score_text(writer, iter(pieces))
     assert scores["tokens"] == len(ids) - 1
     assert scores["loss"] == pytest.approx(plain_loss(writer, ids) / (len(ids) - 1), rel=1e-4)
 
@@ -270,7 +270,7 @@ def test_scores_do_not_depend_on_how_many_windows_stand_side_by_side(novel, stor
     for rows, logits in ((8, 2**24), (1, 1000), (3, 300)):
         monkeypatch.setattr(text_scoring, "BATCH_SIZE", rows)
         monkeypatch.setattr(text_scoring, "MAX_LOGITS", logits)
-        found.append(score_pieces(writer, iter([TextChunk(story.read_text()[:3000])])))
+        found.append(score_text(writer, iter([TextChunk(story.read_text()[:3000])])))
     assert found[1]["loss"] == pytest.approx(found[0]["loss"], rel=1e-5)
     assert found[2]["loss"] == pytest.approx(found[0]["loss"], rel=1e-5)
     assert len({one["tokens"] for one in found}) == 1
@@ -279,8 +279,8 @@ def test_scores_do_not_depend_on_how_many_windows_stand_side_by_side(novel, stor
 def test_one_token_foretells_nothing(novel):
     writer = regard.load(novel)
     with pytest.raises(DataError, match="wanted at least two"):
-        score_pieces(writer, iter([TextChunk("a", is_last=False)]))
-    assert score_pieces(writer, iter([TextChunk("a")]))["tokens"] == 1  # the end behind it
+        score_text(writer, iter([TextChunk("a", is_last=False)]))
+    assert score_text(writer, iter([TextChunk("a")]))["tokens"] == 1  # the end behind it
 
 
 def test_several_runs_are_averaged(here, novel, story, tmp_path):
@@ -315,7 +315,7 @@ def test_help_names_what_language_models_take(here):
     )
     for words in (".parquet", "regard train gpt novel.txt", "data.tokenizer=characters", "Python documentation"):
         assert words in train
-    for words in ("bits per byte", "pairs or tokens", "--precision", "regard evaluate runs/novel"):
+    for words in ("bits per byte", "pairs, tokens, rows or images", "--precision", "regard evaluate runs/novel"):
         assert words in evaluate
 
 

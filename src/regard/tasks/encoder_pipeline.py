@@ -69,15 +69,15 @@ class EncoderPipeline:
         """The ids of the texts, each between its special tokens."""
         check_texts(texts)
         room = self.max_length - 2
-        pieces = self.tokenizer.encode_ids_batch(texts)
-        long = [number for number, each in enumerate(pieces) if len(each) > room]
+        ids = self.tokenizer.encode_ids_batch(texts)
+        long = [number for number, each in enumerate(ids) if len(each) > room]
         if long and not truncate:
             raise InputError(
-                f"text {long[0] + 1} has {len(pieces[long[0]]) + 2:,} tokens, this model reads {self.max_length:,}; "
+                f"text {long[0] + 1} has {len(ids[long[0]]) + 2:,} tokens, this model reads {self.max_length:,}; "
                 "shorten it, or allow truncation"
             )
         self.truncated += len(long)
-        return [[self.tokenizer.bos_id, *each[:room], self.tokenizer.eos_id] for each in pieces]
+        return [[self.tokenizer.bos_id, *each[:room], self.tokenizer.eos_id] for each in ids]
 
 
 def open_tokenizer(folder: ModelFolder) -> WordPieceTokenizer:

@@ -34,7 +34,9 @@ def evaluate_folders(
     if assignments and not paths:
         raise ConfigError(f"{assignments[0]} says how files are read, and none is named; name the data to score")
     if len(folders) > 1 and not paths and len({_validation_data(folder) for folder in folders}) > 1:
-        raise DataError(f"{', '.join(map(str, folders))} held out different data; name the test data for all of them")
+        raise DataError(
+            f"{', '.join(map(str, folders))} have different validation data; name the test data for all of them"
+        )
     metrics = []
     for folder in folders:
         task, pipeline = load_with_task(folder, precision=precision)

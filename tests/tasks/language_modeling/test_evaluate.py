@@ -12,7 +12,7 @@ import regard
 from regard.data.chunking import TextChunk
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.language_modeling import evaluate as text_scoring
-from regard.tasks.language_modeling.evaluate import evaluate, score_pieces
+from regard.tasks.language_modeling.evaluate import evaluate, score_text
 from regard.tasks.language_modeling.pipeline import TextGenerator
 from regard.tokenizers.text import TextTokenizer
 
@@ -46,7 +46,7 @@ def test_the_begin_symbol_is_given_and_not_asked_for(writer):
     losses = summed(writer, [0, *one, 0, 0, *other, 0])
     asked = torch.ones(len(losses), dtype=torch.bool)
     asked[len(one) + 1] = False  # the second begin
-    scores = score_pieces(writer, iter([TextChunk(text) for text in texts]))
+    scores = score_text(writer, iter([TextChunk(text) for text in texts]))
     assert scores["tokens"] == int(asked.sum()) == len(one) + len(other) + 2
     assert scores["loss"] == pytest.approx(losses[asked].mean().item(), rel=1e-4)
     assert scores["bytes"] == len("".join(texts))
@@ -55,22 +55,22 @@ def test_the_begin_symbol_is_given_and_not_asked_for(writer):
 def test_documents_apart_are_scored_each_alone(writer):
     texts = ["A small boy", "Nobody sang", "My brother"]
     alone = [summed(writer, [*writer.tokenizer.encode(text), 0]) for text in texts]
-    scores = score_pieces(writer, iter([TextChunk(text) for text in texts]), apart=True)
+    scores = score_text(writer, iter([TextChunk(text) for text in texts]), separate_documents=True)
     assert scores["tokens"] == sum(map(len, alone))
     assert scores["loss"] == pytest.approx(torch.cat(alone).mean().item(), rel=1e-4)
 
 
 def test_bytes_of_a_tiny_text_are_those_of_what_was_foretold(writer):
     first = writer.tokenizer.encode("Nobody sang")[0]
-    scores = score_pieces(writer, iter([TextChunk("Nobody sang")]))
+    scores = score_text(writer, iter([TextChunk("Nobody sang")]))
     assert scores["bytes"] == len("Nobody sang") - len(writer.tokenizer.decode([first])) > 0
     assert scores["bits_per_byte"] == pytest.approx(scores["loss"] * scores["tokens"] / math.log(2) / scores["bytes"])
-    assert "bits_per_byte" not in score_pieces(writer, iter([TextChunk("a")]))
+    assert "bits_per_byte" not in score_text(writer, iter([TextChunk("a")]))
 
 
 def test_the_window_is_told_where_it_is_shorter_than_the_model_sees(writer, monkeypatch):
     monkeypatch.setattr(text_scoring, "MAX_WINDOW", 16)
-    assert score_pieces(writer, iter([TextChunk(TEXTS[0])]))["context"] == 16
+    assert score_text(writer, iter([TextChunk(TEXTS[0])]))["context"] == 16
 
 
 def test_a_run_is_scored_as_it_was_trained(here, story, tiny_text, tmp_path):

@@ -192,7 +192,7 @@ def test_runs_on_different_data_are_not_averaged(here, trained, tmp_path, tiny, 
     assert done.returncode == 0, done.stderr
     done = here("evaluate", trained, tmp_path / "other")
     assert done.returncode == 2
-    assert "held out different data" in done.stderr
+    assert "have different validation data" in done.stderr
 
 
 def test_several_runs_or_seeds_give_mean_and_deviation(here, trained, pairs):

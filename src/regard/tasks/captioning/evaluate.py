@@ -121,10 +121,10 @@ def _score_references(captioner: Captioner, items: Sequence[Item], mass: Attenti
     batch = collator.batch(np.stack([item.pixels for item in items]), ids, [item.references for item in items])
     surprise = captioner.task.loss(captioner.model, batch).item()
     if items[0].scene is not None:
-        looks = cross_attention_weights(captioner.model, captioner.task.read(batch.pixels.numpy()), batch.target_in)
+        weights = cross_attention_weights(captioner.model, captioner.task.read(batch.pixels.numpy()), batch.target_in)
         for row, (item, tokens) in enumerate(zip(items, ids, strict=True)):
             assert item.scene is not None
-            mass.add(looks[:, row].numpy(), _covered(item.scene, names.word_ids(tokens), captioner.model.config.grid))
+            mass.add(weights[:, row].numpy(), _covered(item.scene, names.word_ids(tokens), captioner.model.config.grid))
     return surprise, batch.tokens
 
 

@@ -40,23 +40,26 @@ def evaluate(pipeline: TextGenerator, request: EvaluationRequest) -> dict[str, A
     config = TextDataConfig() if run is None else TextDataConfig.model_validate(run.settings["data"])
     if paths or run is None:
         reading = override_reading(TextReadingConfig(field=config.field), request.assignments)
-        pieces = read_documents(paths, field=reading.field, on_error=reading.on_error, report=bad)
+        chunks = read_documents(paths, field=reading.field, on_error=reading.on_error, report=bad)
     else:
-        pieces = (TextCorpus(run.data, config) if run.data else PythonDocs(config)).validation()
-    scores = score_pieces(pipeline, pieces, limit=request.limit, apart=config.separate_documents)
+        chunks = (TextCorpus(run.data, config) if run.data else PythonDocs(config)).validation()
+    scores = score_text(pipeline, chunks, limit=request.limit, separate_documents=config.separate_documents)
     return scores | ({"bad_lines": bad.summary()} if bad.count else {})
 
 
-def score_pieces(
-    pipeline: TextGenerator, pieces: Iterator[TextChunk], *, limit: int | None = None, apart: bool = False
+def score_text(
+    pipeline: TextGenerator, chunks: Iterator[TextChunk], *, limit: int | None = None, separate_documents: bool = False
 ) -> dict[str, Any]:
-    """The same on documents in pieces; `apart`: attention stays inside a document, and its first token is no target."""
-    reader = _Reader(pipeline.tokenizer, pieces, apart)
+    """The same on chunks of documents.
+
+    `separate_documents`: attention stays inside a document, and its first token is no target.
+    """
+    reader = _Reader(pipeline.tokenizer, chunks, separate_documents)
     context = min(pipeline.context, MAX_WINDOW)
     total, tokens, spelled, start = 0.0, 0, 0, time.perf_counter()
     for window in reader.windows(context, math.inf if limit is None else limit):
         ids, is_target, documents = window  # (B, T + 1) each
-        document_ids = documents[:, :-1] - documents[:, :1] + 1 if apart else None
+        document_ids = documents[:, :-1] - documents[:, :1] + 1 if separate_documents else None
         targets = ids[:, 1:].masked_fill(is_target[:, 1:] == 0, IGNORE_INDEX)
         total += _cross_entropy(pipeline.model, ids[:, :-1], targets, document_ids)
         scored = targets[targets != IGNORE_INDEX]
@@ -94,11 +97,11 @@ def _cross_entropy(model: Any, ids: Tensor, targets: Tensor, document_ids: Tenso
 class _Reader:
     """Text as windows of tokens, with counts of what was read."""
 
-    def __init__(self, tokenizer: TextTokenizer, pieces: Iterator[TextChunk], apart: bool) -> None:
+    def __init__(self, tokenizer: TextTokenizer, chunks: Iterator[TextChunk], separate_documents: bool) -> None:
         self._tokenizer = tokenizer
         self._leading = tokenizer.prepended_bos_id
-        self._pieces = pieces
-        self._apart = apart
+        self._chunks = chunks
+        self._separate_documents = separate_documents
         self._lengths = torch.tensor([len(tokenizer.token_bytes.of(number)) for number in range(tokenizer.vocab_size)])
         self._document, self._begins = 0, True
         self.bytes = self.spelled_bytes = 0
@@ -113,8 +116,8 @@ class _Reader:
         Each window begins with the last token of the one before; the last may be shorter.
         """
         row = torch.empty(3, 0, dtype=torch.int64)
-        for piece in self._pieces:
-            row = torch.cat([row, self._tokens(piece)], dim=1)
+        for chunk in self._chunks:
+            row = torch.cat([row, self._tokens(chunk)], dim=1)
             start, several = 0, BATCH_SIZE * context
             while row.shape[1] - start > several and limit >= several:
                 yield _folded(row[:, start : start + several + 1], context)
@@ -128,21 +131,21 @@ class _Reader:
         if row.shape[1] - whole > 1:
             yield row[:, None, whole:]
 
-    def _tokens(self, piece: TextChunk) -> Tensor:
-        """A piece as (3, T). The begin token, where the model has one, is never a target."""
-        ids = self._tokenizer.encode(piece.text)
-        self.bytes += len(piece.text.encode())
+    def _tokens(self, chunk: TextChunk) -> Tensor:
+        """A chunk as (3, T). The begin token, where the model has one, is never a target."""
+        ids = self._tokenizer.encode(chunk.text)
+        self.bytes += len(chunk.text.encode())
         self.spelled_bytes += self.spelled(torch.tensor(ids, dtype=torch.int64))
-        given = self._begins and (self._leading is not None or self._apart)
+        given = self._begins and (self._leading is not None or self._separate_documents)
         if self._begins and self._leading is not None:
             ids = [self._leading, *ids]
-        if piece.is_last and not piece.is_truncated and self._tokenizer.eos_id is not None:
+        if chunk.is_last and not chunk.is_truncated and self._tokenizer.eos_id is not None:
             ids.append(self._tokenizer.eos_id)
         found = torch.tensor([ids, [1] * len(ids), [self._document] * len(ids)])
         if given:
             found[1, :1] = 0
-        self._begins = piece.is_last
-        self._document += piece.is_last
+        self._begins = chunk.is_last
+        self._document += chunk.is_last
         return found
 
 

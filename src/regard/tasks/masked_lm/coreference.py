@@ -22,7 +22,7 @@ from regard.synthetic.stories.story import Stories, Story
 
 INVERSE_REGULARIZATION = 1.0  # of the probe, as scikit-learn's C
 BATCH_SIZE = 256  # sentences
-NUM_FOLDS = 5  # one of so many folds of the probe's training sentences chooses the layer
+NUM_FOLDS = 5  # of the probe's training sentences; one of them chooses the layer
 
 
 class WordTokenizer(Protocol):
@@ -124,12 +124,12 @@ def _activations(model: Any, tokenizer: WordTokenizer, stories: Iterable[Story])
         for several in _batched(of_one_length, BATCH_SIZE):
             ids = torch.tensor([one.ids for one in several])
             rows, positions = torch.arange(len(ids)), torch.tensor([one.positions for one in several])  # (B,), (B, 3)
-            with watch(encoder, *weights, *blocks) as seen:
+            with watch(encoder, *weights, *blocks) as captured:
                 encoder(ids)
-            layers = [encoder.embedding(ids, None), *(seen[path][0] for path in blocks)]
+            layers = [encoder.embedding(ids, None), *(captured[path][0] for path in blocks)]
             hidden.append(torch.stack([layer[rows[:, None], positions] for layer in layers]))  # (L + 1, B, 3, D)
             for path in weights:
-                of_it = seen[path][0][rows, :, positions[:, 0]]  # (B, H, T)
+                of_it = captured[path][0][rows, :, positions[:, 0]]  # (B, H, T)
                 attention[path].append(of_it.gather(2, positions[:, None, 1:].expand(-1, of_it.shape[1], -1)))
             answers += [one.answer for one in several]
     found = {path: torch.cat(several) for path, several in attention.items()}

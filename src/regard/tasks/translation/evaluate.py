@@ -121,9 +121,9 @@ def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
 
 def _by_length(buckets: dict[float, CorpusScorer]) -> list[dict[str, Any]]:
     least, rows = 1, []
-    for most, found in buckets.items():
-        words = f"{least}-{most:g}" if most < math.inf else f"{least}+"
-        least = int(most) + 1 if most < math.inf else least
+    for limit, found in buckets.items():
+        words = f"{least}-{limit:g}" if limit < math.inf else f"{least}+"
+        least = int(limit) + 1 if limit < math.inf else least
         if found.pairs:
             scores = {"bleu": found.bleu.value, "chrf": found.chrf.value, "exact_match": found.exact_match}
             rows.append({"source_words": words, "pairs": found.pairs, **scores})

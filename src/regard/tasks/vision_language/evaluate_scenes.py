@@ -94,21 +94,21 @@ def score_attention(pipeline: VisionLanguagePipeline, count: int = 100) -> list[
 
 @torch.inference_mode()
 def _attention_on_objects(
-    pipeline: VisionLanguagePipeline, scene: Scene, said: Caption
+    pipeline: VisionLanguagePipeline, scene: Scene, caption_of_scene: Caption
 ) -> list[tuple[Tensor, Tensor, float]]:
     """For each token that names an object: its attention (layers, heads) on the object, and on the whole image; and
     chance."""
     vision = pipeline.model.config.vision
     image = scene_regions(scene, vision)
-    row = pipeline.tokenizer.encode_words(list(said.words), max_length=pipeline.model.config.context)
+    row = pipeline.tokenizer.encode_words(list(caption_of_scene.words), max_length=pipeline.model.config.context)
     shown = collate_regions([image])
-    with watch(pipeline.model, "*text_co_attention.attention.weights") as seen:
+    with watch(pipeline.model, "*text_co_attention.attention.weights") as captured:
         pipeline.model.encode(torch.tensor([row.ids]), torch.tensor([row.segment_ids]), shown.features, shown.boxes)
-    weights = torch.stack([one[0] for (one,) in seen.values()])  # (layers, H, T, R)
+    weights = torch.stack([one[0] for (one,) in captured.values()])  # (layers, H, T, R)
     shows = torch.from_numpy(_regions_of_objects(scene, image.boxes, bool(vision.grid)))  # (objects, R)
     found = []
     for position, word in enumerate(row.word_ids):
-        thing = None if word is None else said.regions[word]
+        thing = None if word is None else caption_of_scene.regions[word]
         if thing is not None and shows[thing].any():
             attention = weights[:, :, position]
             on_object = attention[:, :, shows[thing]].sum(-1)
