@@ -173,7 +173,7 @@ def test_every_fault_of_a_folder_is_one_line(plain, copy, edit, edit_json):
     for changes, pattern in [
         ({"image_std": [0.5, 0.0, 0.5]}, r"image_std is \[0\.5, 0\.0, 0\.5\], wanted three numbers"),
         ({"image_mean": 0.5}, r"image_mean is 0\.5, wanted three numbers"),
-        ({"rescale_factor": 1.0}, "colors are not brought to 0 to 1"),
+        ({"rescale_factor": 1.0}, "pixels are not rescaled to 0 to 1"),
     ]:
         edit_json(spoiled / "preprocessor_config.json", **changes)
         fault(pattern)

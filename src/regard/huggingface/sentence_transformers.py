@@ -102,4 +102,4 @@ def _mode(path: Path) -> Literal["mean", "cls", "max"]:
 def _notes(folder: Path) -> list[str]:
     facts: dict[str, Any] = read_json(folder / PROMPTS) if (folder / PROMPTS).is_file() else {}
     name = facts.get("default_prompt_name")
-    return [] if name is None else [f"{folder / PROMPTS}: default_prompt_name is {name!r}: not followed by default"]
+    return [] if name is None else [f"{folder / PROMPTS}: default_prompt_name is {name!r}: ignored by default"]
