@@ -126,9 +126,10 @@ WEIGHTS = {
     "conv": {r"\bseen\.": "output."},
     "rnn": {r"\bhidden\.(weight|bias)": r"recurrent.\1"},
     "captioner": {r"\bhidden\.(weight|bias)": r"recurrent.\1"},
-    "bert": {r"\bembedding\.words\.": "embedding.tokens."},
+    "bert": {r"\bembedding\.words\.": "embedding.tokens.", r"\bembedding\.sentences\.": "embedding.segments."},
     "vilbert": {
         r"(^|encoder\.)words\.words\.": r"\1text_embedding.tokens.",
+        r"(^|encoder\.)words\.sentences\.": r"\1text_embedding.segments.",
         r"(^|encoder\.)words\.": r"\1text_embedding.",
         r"(^|encoder\.)regions\.hidden\.": r"\1region_embedding.inner.",
         r"(^|encoder\.)regions\.": r"\1region_embedding.",

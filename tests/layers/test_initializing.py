@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.layers.feed_forward import FeedForward
-from regard.layers.initializing import level_normal, small_normal
+from regard.layers.initializing import fan_in_normal, small_normal
 
 
 class Model(nn.Module):
@@ -39,7 +39,7 @@ def test_what_comes_out_of_a_matrix_is_as_large_as_what_goes_in():
     torch.manual_seed(1)
     model = Model()
     nn.init.ones_(model.feed_forward.contract.bias)
-    level_normal(model)
+    fan_in_normal(model)
     hidden = torch.randn(50, 100)
     wide = model.feed_forward.expand(hidden)
     assert wide.std().item() == pytest.approx(1, rel=0.05)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from regard.layers.recurrent import CELLS, Reader, backward_order, shown
+from regard.layers.recurrent import CELLS, RecurrentLayer, output_of, reversed_order
 
 
 def same_weights(ours, theirs):
@@ -27,8 +27,8 @@ def test_a_cell_is_torchs_forward_and_backward(name, kind):
     states = ours(hidden, begin)
     first = begin.transpose(0, 1).contiguous()
     wanted, _ = theirs(hidden, first if name == "gru" else (first[:1], first[1:]))
-    assert_close(shown(states), wanted)
-    shown(states).square().sum().backward()
+    assert_close(output_of(states), wanted)
+    output_of(states).square().sum().backward()
     wanted.square().sum().backward()
     assert_close(ours.input.weight.grad, theirs.weight_ih_l0.grad)
     assert_close(ours.recurrent.weight.grad, theirs.weight_hh_l0.grad)
@@ -38,7 +38,7 @@ def test_a_cell_is_torchs_forward_and_backward(name, kind):
 @pytest.mark.parametrize("name", ["gru", "lstm"])
 def test_reading_both_ways_is_torchs_packed_bidirectional_layer(name):
     torch.manual_seed(1)
-    reader = Reader(name, 5, 8, bidirectional=True)
+    reader = RecurrentLayer(name, 5, 8, bidirectional=True)
     kind = nn.GRU if name == "gru" else nn.LSTM
     theirs = same_weights(reader.forwards, kind(5, 4, batch_first=True, bidirectional=True))
     with torch.no_grad():
@@ -53,12 +53,12 @@ def test_reading_both_ways_is_torchs_packed_bidirectional_layer(name):
     for row, length in enumerate(lengths):
         assert_close(found[row, :length], wanted[row, :length])
     last = last if name == "gru" else last[0]
-    assert_close(shown(end), last.transpose(0, 1).flatten(1))
+    assert_close(output_of(end), last.transpose(0, 1).flatten(1))
 
 
 def test_padding_reaches_no_state():
     torch.manual_seed(2)
-    reader = Reader("gru", 5, 8, bidirectional=True)
+    reader = RecurrentLayer("gru", 5, 8, bidirectional=True)
     hidden, lengths = torch.randn(2, 6, 5, requires_grad=True), torch.tensor([3, 6])
     found, last = reader(hidden, lengths)
     (gradient,) = torch.autograd.grad(found[0, :3].sum() + last[0].sum(), hidden)
@@ -67,7 +67,7 @@ def test_padding_reaches_no_state():
 
 
 def test_backward_order_turns_each_row_and_leaves_its_padding():
-    order = backward_order(torch.tensor([3, 1, 5]), 5)
+    order = reversed_order(torch.tensor([3, 1, 5]), 5)
     assert order.tolist() == [[2, 1, 0, 3, 4], [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]]
 
 

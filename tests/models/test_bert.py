@@ -109,7 +109,7 @@ def test_the_encoder_is_the_lectures_formulas(ids):
     ids[1, 4:] = 0
     segment_ids = torch.tensor([[0, 0, 0, 1, 1, 1]]).repeat(3, 1)
     table = model.embedding
-    hidden = table.tokens.weight[ids] + table.positions.weight[:6] + table.sentences.weight[segment_ids]
+    hidden = table.tokens.weight[ids] + table.positions.weight[:6] + table.segments.weight[segment_ids]
     hidden = layer_norm(hidden, table.norm, 1e-12)
     for block in model.blocks:
         expected = block_by_hand(block, hidden, ids != 0, heads=3)
@@ -224,7 +224,7 @@ def test_more_tokens_than_the_context_are_refused(kind):
 def test_segments_of_another_shape_are_refused(ids, shape):
     with pytest.raises(InputError) as refused:
         Bert(TINY)(ids, torch.zeros(shape, dtype=torch.long))
-    assert str(refused.value) == f"segments are {shape}, wanted the shape of ids, (3, 6)"
+    assert str(refused.value) == f"segment_ids are {shape}, wanted the shape of ids, (3, 6)"
 
 
 def test_a_width_that_does_not_divide_is_refused_with_one_that_does():

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from regard.errors import ConfigError
 from regard.inspection.capture import watch
-from regard.layers.recurrent import shown
+from regard.layers.recurrent import output_of
 from regard.models.rnn_seq2seq import RNNConfig, RNNTranslator
 
 SOURCE = torch.tensor([[5, 9, 7, 2, 0], [8, 4, 6, 3, 2]])
@@ -23,7 +23,7 @@ def test_the_first_state_of_the_decoder_is_the_last_of_the_encoder():
     with watch(model, "encoder.0.hidden") as seen:
         state = model.start(SOURCE)
     hidden = seen["encoder.0.hidden"][0]
-    assert_close(shown(state.states[0]), torch.stack([hidden[0, 3], hidden[1, 4]]))  # of each row's last word
+    assert_close(output_of(state.states[0]), torch.stack([hidden[0, 3], hidden[1, 4]]))  # of each row's last word
     assert state.kept == ()
 
 
@@ -33,11 +33,11 @@ def test_a_fixed_context_is_the_last_state_at_every_step():
         state = model.start(SOURCE)
     last = torch.stack([seen["encoder.0.hidden"][0][0, 3], seen["encoder.0.hidden"][0][1, 4]])
     assert_close(state.kept[0], last)
-    assert_close(shown(state.states[0]), model.bridge.starts[0](last).tanh())
+    assert_close(output_of(state.states[0]), model.bridge.starts[0](last).tanh())
     cell, step = model.decoder[0], state.states[0]
     for tokens in TARGET.T:
         step = cell.step(cell.input(model.embedding(tokens)) + model.bridge.gates(last), step)
-        wanted = model.embedding.logits(model.readout(torch.cat([shown(step), last], dim=-1)))
+        wanted = model.embedding.logits(model.readout(torch.cat([output_of(step), last], dim=-1)))
         logits, state = model.step(tokens, state)
         assert_close(logits, wanted)
 
@@ -53,7 +53,7 @@ def test_attention_is_bahdanaus_formula_at_every_step():
         _, last = model.encoder[0](model.embedding(SOURCE), real.sum(1))
         state = bridge.starts[0](last).tanh()
         for place in range(TARGET.shape[1]):
-            query = bridge.query(shown(state))
+            query = bridge.query(output_of(state))
             scores = bridge.similarity.score(torch.tanh(query[:, None] + bridge.key(memory))).squeeze(-1)
             weights = scores.masked_fill(~real, -torch.inf).softmax(-1)
             assert_close(seen["bridge.weights"][place][:, 0, 0], weights)
@@ -61,7 +61,7 @@ def test_attention_is_bahdanaus_formula_at_every_step():
             context = (weights[..., None] * memory).sum(1)
             given = cell.input(model.embedding(TARGET[:, place])) + bridge.gates(context)
             state = cell.step(given, state)
-            assert_close(seen["states"][0][:, place], shown(state))
+            assert_close(seen["states"][0][:, place], output_of(state))
 
 
 def test_through_one_vector_only_its_width_comes_whatever_the_length():
@@ -82,7 +82,7 @@ def test_each_similarity_scores_as_it_says(similarity):
     with watch(model, "bridge.weights") as seen, torch.no_grad():
         state = model.start(SOURCE)
         model.step(TARGET[:, 0], state)
-    query, key = model.bridge.query(shown(state.states[0]))[:, None], state.kept[0][:, 0]
+    query, key = model.bridge.query(output_of(state.states[0]))[:, None], state.kept[0][:, 0]
     scores = {
         "additive": lambda: torch.tanh(query + key) @ model.bridge.similarity.score.weight[0],
         "dot": lambda: (query * key).sum(-1),

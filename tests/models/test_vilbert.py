@@ -51,7 +51,7 @@ def test_the_streams_are_wired_as_in_the_paper(inputs):
     hidden = (
         model.text_embedding.tokens.weight[ids]
         + model.text_embedding.positions(0, 6)
-        + model.text_embedding.sentences.weight[segment_ids]
+        + model.text_embedding.segments.weight[segment_ids]
     )
     hidden = normed(hidden, model.text_embedding.norm)
     seen = normed(

@@ -30,7 +30,7 @@ NAMES = Names(
     whole={
         "embedding.tokens.weight": "embeddings.word_embeddings.weight",
         "embedding.positions.weight": "embeddings.position_embeddings.weight",
-        "embedding.sentences.weight": "embeddings.token_type_embeddings.weight",
+        "embedding.segments.weight": "embeddings.token_type_embeddings.weight",
         "embedding.norm.weight": "embeddings.LayerNorm.weight",
         "embedding.norm.bias": "embeddings.LayerNorm.bias",
         "pooler.weight": "pooler.dense.weight",

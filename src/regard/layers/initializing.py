@@ -1,16 +1,16 @@
-"""How the weights of a model begin."""
+"""Initial weights of a model."""
 
 from torch import nn
 
-DEVIATION = 0.02
-ADDS = ("attention.output.weight", "contract.weight")  # the last matrices of what a block adds to its words
+STD = 0.02
+RESIDUAL_OUTPUTS = ("attention.output.weight", "contract.weight")  # the last matrix of each residual branch
 
 
 def small_normal(model: nn.Module, layers: int | None = None) -> None:
-    """Deviation 0.02 everywhere (Devlin 2019); biases begin at zero, norms stay as they are.
+    """Normal with deviation 0.02 (Devlin 2019), biases at zero; norms stay as they are.
 
-    With `layers`, what each of so many blocks adds is scaled by 1/√(2 layers), so that their sum does not grow, as in
-    GPT-2 (Radford 2019, 2.3). Weights on the meta device stay as they are: theirs come from elsewhere.
+    With `layers`, the last matrix of each residual branch is scaled by 1/√(2 layers), so that the sum of the branches
+    does not grow, as in GPT-2 (Radford 2019, 2.3). Weights on the meta device will be loaded, and are skipped.
     """
     share = 1.0 if layers is None else (2 * layers) ** -0.5
     for name, parameter in model.named_parameters():
@@ -19,14 +19,14 @@ def small_normal(model: nn.Module, layers: int | None = None) -> None:
         if name.endswith("bias"):
             nn.init.zeros_(parameter)
         elif parameter.dim() > 1:
-            nn.init.normal_(parameter, std=DEVIATION * share if name.endswith(ADDS) else DEVIATION)
+            nn.init.normal_(parameter, std=STD * share if name.endswith(RESIDUAL_OUTPUTS) else STD)
 
 
-def level_normal(model: nn.Module) -> None:
-    """Deviation 1/√N for N inputs: what comes out of a matrix is as large as what goes in, whatever the width.
+def fan_in_normal(model: nn.Module) -> None:
+    """Normal with deviation 1/√N for N inputs, which keeps the variance of activations at any width; biases at zero.
 
-    0.02 is that for a width of 2,500; in a narrow model it makes what is multiplied twice, as two vectors that are
-    compared number by number, so small that hardly a gradient comes back. Biases begin at zero, norms stay as they are.
+    0.02 is that for a width of 2,500. In a narrow model it makes a product of two projections, such as text times image
+    in ViLBERT, so small that its gradient vanishes. Norms stay as they are.
     """
     for name, parameter in model.named_parameters():
         if parameter.is_meta:

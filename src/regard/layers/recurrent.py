@@ -1,9 +1,11 @@
-"""Recurrence: s_t = g(x_t, s_{t-1}), one word after the other.
+"""Recurrence: s_t = g(x_t, s_{t-1}), one token after the other.
 
-What a step takes from its word, W x_t + b, does not wait for the step before it: `input` computes it for all words at
-once, and `step` takes it as given. A state is (B, P, D): the GRU's one part, the LSTM's two (what it shows, what it
-keeps). Rows are padded at the end, so that no state of a word has seen padding; reading backwards begins at each row's
-own last word.
+The input part of a step, W x_t + b, does not depend on the step before it: `input` computes it for all tokens at once,
+and `step` takes it as given. A state is (B, P, D): the GRU has one part, the LSTM two (its output and its cell state).
+Rows are padded at the end, so that no state of a token has seen padding; the backward direction starts at the last
+token of each row.
+
+For training, the loop of a GRU is one differentiable function (ops/gru_scan.py).
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +22,7 @@ CellName = Literal["gru", "lstm"]
 
 
 class Recurrence(nn.Module, ABC):
-    """What both cells share: the two maps, and the loop over the words."""
+    """What both cells share: the two matrices, and the loop over the tokens."""
 
     parts: int
     gates: int
@@ -30,7 +32,7 @@ class Recurrence(nn.Module, ABC):
         self.width = width
         self.input = Linear(inputs, self.gates * width)
         self.recurrent = Linear(width, self.gates * width)
-        if self.input.weight.is_meta:  # weights come from elsewhere
+        if self.input.weight.is_meta:  # weights will be loaded
             return
         for map_ in (self.input, self.recurrent):
             nn.init.zeros_(map_.bias)
@@ -38,24 +40,24 @@ class Recurrence(nn.Module, ABC):
                 (nn.init.xavier_uniform_ if map_ is self.input else nn.init.orthogonal_)(gate)
 
     def forward(self, hidden: Tensor, state: Tensor) -> Tensor:
-        """The states (B, T, P, D) after each of the words (B, T, inputs), from a state (B, P, D) on."""
+        """The states (B, T, P, D) after each of the inputs (B, T, inputs), starting from a state (B, P, D)."""
         return self.run(self.input(hidden.transpose(0, 1)), state).transpose(0, 1)
 
     def run(self, given: Tensor, state: Tensor) -> Tensor:
-        """The states (T, B, P, D) from what each word gives (T, B, gates · D)."""
+        """The states (T, B, P, D) from the projected inputs (T, B, gates · D)."""
         states = []
-        for word in given:
-            state = self.step(word, state)
+        for step_input in given:
+            state = self.step(step_input, state)
             states.append(state)
         return torch.stack(states)
 
     @abstractmethod
     def step(self, given: Tensor, state: Tensor) -> Tensor:
-        """The next state, from what the word gives (B, gates · D)."""
+        """The next state, from the projected input (B, gates · D)."""
 
 
 class GRU(Recurrence):
-    """A gated recurrent unit (Cho 2014), with the reset gate behind the matrix, as torch's has it."""
+    """A gated recurrent unit (Cho 2014), with the reset gate after the matrix, as in torch."""
 
     parts = 1
     gates = 3
@@ -86,22 +88,22 @@ class LSTM(Recurrence):
             nn.init.ones_(self.input.bias.data[width : 2 * width])
 
     def step(self, given: Tensor, state: Tensor) -> Tensor:
-        shown, kept = state.unbind(1)
-        enter, forget, new, show = (given + self.recurrent(shown)).chunk(4, dim=-1)
-        kept = torch.addcmul(forget.sigmoid() * kept, enter.sigmoid(), new.tanh())
-        return torch.stack([show.sigmoid() * kept.tanh(), kept], dim=1)
+        hidden, cell = state.unbind(1)
+        enter, forget, new, output = (given + self.recurrent(hidden)).chunk(4, dim=-1)
+        cell = torch.addcmul(forget.sigmoid() * cell, enter.sigmoid(), new.tanh())
+        return torch.stack([output.sigmoid() * cell.tanh(), cell], dim=1)
 
 
 CELLS: dict[CellName, type[Recurrence]] = {"gru": GRU, "lstm": LSTM}
 
 
-def shown(states: Tensor) -> Tensor:
-    """What the layer above, attention and the output see of states (…, P, D): the first part."""
+def output_of(states: Tensor) -> Tensor:
+    """What the layer above, attention and the output layer take of states (…, P, D): the first part."""
     return states.squeeze(-2) if states.shape[-2] == 1 else states.select(-2, 0)
 
 
-class Reader(nn.Module):
-    """One recurrent layer over whole sentences, forwards, or both ways with half the width each."""
+class RecurrentLayer(nn.Module):
+    """One recurrent layer over whole sentences: forward, or bidirectional with half the width each."""
 
     def __init__(self, cell: CellName, inputs: int, width: int, *, bidirectional: bool) -> None:
         super().__init__()
@@ -111,34 +113,34 @@ class Reader(nn.Module):
         self.hidden = Tap()
 
     def forward(self, hidden: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """The words (B, S, D) in their context, and the state (B, P, D) after each row's last word.
+        """Hidden states (B, S, D), and the state (B, P, D) after the last token of each row.
 
-        Read backwards, the last word is the first.
+        The backward direction ends at the first token.
         """
         begin = hidden.new_zeros(len(hidden), self.forwards.parts, self.forwards.width)
         states = self.forwards(hidden, begin)
         if self.backwards is None:
-            return self.hidden(shown(states)), last_of(states, lengths)
-        order = backward_order(lengths, hidden.shape[1])
-        back = self.backwards(Turned.apply(hidden, order), begin)
-        both = torch.cat([shown(states), Turned.apply(shown(back), order)], dim=-1)
+            return self.hidden(output_of(states)), last_of(states, lengths)
+        order = reversed_order(lengths, hidden.shape[1])
+        back = self.backwards(Reorder.apply(hidden, order), begin)
+        both = torch.cat([output_of(states), Reorder.apply(output_of(back), order)], dim=-1)
         return self.hidden(both), torch.cat([last_of(states, lengths), last_of(back, lengths)], dim=-1)
 
 
 def last_of(states: Tensor, lengths: Tensor) -> Tensor:
-    """The states (B, P, D) of each row's last word, from all of them (B, S, P, D)."""
+    """The states (B, P, D) of the last token of each row, from all of them (B, S, P, D)."""
     rows = torch.arange(len(states), device=states.device)
     return states.flatten(0, 1).index_select(0, rows * states.shape[1] + lengths - 1)
 
 
-def backward_order(lengths: Tensor, longest: int) -> Tensor:
-    """(B, S): the places of each row's words from its last to its first; padding stays where it is."""
-    position_ids = torch.arange(longest, device=lengths.device)
+def reversed_order(lengths: Tensor, length: int) -> Tensor:
+    """(B, S): the positions of each row from its last token to its first; padding stays where it is."""
+    position_ids = torch.arange(length, device=lengths.device)
     return torch.where(position_ids < lengths[:, None], lengths[:, None] - 1 - position_ids, position_ids)
 
 
-class Turned(torch.autograd.Function):
-    """Words (B, S, D) in another order (B, S) that turned twice is the first one: the way back is the way there."""
+class Reorder(torch.autograd.Function):
+    """Hidden states (B, S, D) in another order (B, S) that is its own inverse: the backward pass reorders alike."""
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, order: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """A tap gives an inner value a name: its path in the model, such as `encoder.blocks.3.attention.weights`.
 
-A tap is an identity module without parameters: it changes no number, no saved file and no compiled graph
-until somebody watches it. Attention asks its tap whether it is watched and only then takes the written-out
-form, which has weights to show. `regard.inspection.capture` does the watching.
+A tap is an identity module without parameters: until it is watched it changes no number, no saved file and no compiled
+graph. Attention takes its written-out form, which computes the weights, only when its tap is watched.
+`regard.inspection.capture` does the watching.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Watcher = Callable[[Tensor], Tensor | None]
 
 
 class Tap(nn.Module):
-    """Hand a value through; a watcher sees it and may answer with another to put in its place."""
+    """Pass a value through; a watcher gets it and may return another to replace it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,8 +26,8 @@ class Tap(nn.Module):
     def forward(self, value: Tensor) -> Tensor:
         if self.watcher is None:
             return value
-        answer = self.watcher(value)  # any Python function: a compiler traces it, or steps around what it cannot trace
-        return value if answer is None else answer
+        replacement = self.watcher(value)  # any Python function: torch.compile traces it, or breaks the graph there
+        return value if replacement is None else replacement
 
 
 def taps(model: nn.Module) -> dict[str, Tap]:
@@ -36,5 +36,5 @@ def taps(model: nn.Module) -> dict[str, Tap]:
 
 
 def watched(model: nn.Module) -> bool:
-    """Somebody watches a tap of this model."""
+    """Whether a tap of this model is watched."""
     return any(tap.watched for tap in taps(model).values())

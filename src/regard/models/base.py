@@ -113,6 +113,26 @@ class CausalLMConfig(Config):
         return self.model_copy(update={"vocab_size": vocab_size, "special_ids": special_ids})
 
 
+class EncoderConfig(Config):
+    """What all encoders share; the defaults are those of BERT, uncased."""
+
+    vocab_size: int = Field(30_522, ge=5, description="V; a new tokenizer is trained to at most this size")
+    context: int = Field(512, ge=4, description="the most tokens of a row, special tokens included")
+    num_segments: int = Field(2, ge=1, description="segments of a row, each with an embedding")
+    dropout: float = Field(0.1, ge=0, lt=1)
+    norm_epsilon: float = Field(1e-12, gt=0, description="epsilon of the layer norms")
+    special_ids: EncoderIds = EncoderIds()
+
+    @model_validator(mode="after")
+    def _check_special_ids(self) -> Self:
+        check_special_ids(self.special_ids, self.vocab_size)
+        return self
+
+    def fitted(self, *, vocab_size: int, special_ids: EncoderIds) -> Self:
+        """The same for one tokenizer."""
+        return self.model_copy(update={"vocab_size": vocab_size, "special_ids": special_ids})
+
+
 def check_special_ids(special_ids: Config, vocab_size: int) -> None:
     """ConfigError unless every special id is below the size of the vocabulary."""
     for name, number in special_ids:
@@ -126,10 +146,10 @@ def refuse_special_ids(given: Config, default: Config, tokenizer: Config) -> Non
         raise ConfigError(f"model.special_ids are those of the tokenizer ({tokenizer}); leave them out")
 
 
-def check_heads(width: int, heads: int) -> None:
+def check_heads(width: int, heads: int, section: str = "model.") -> None:
     """ConfigError unless the width divides into the heads."""
     if width % heads:
         raise ConfigError(
-            f"model.width={width} does not divide into model.heads={heads}; "
-            f"try model.width={width - width % heads or heads}"
+            f"{section}width={width} does not divide into {section}heads={heads}; "
+            f"try {section}width={width - width % heads or heads}"
         )

@@ -22,44 +22,32 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from regard.config import Config
 from regard.layers import cost, masks
 from regard.layers.attention import SelfAttention
 from regard.layers.dropout import Dropout
+from regard.layers.embeddings import MaskedLMHead, TextEmbedding
 from regard.layers.feed_forward import FeedForward
 from regard.layers.initializing import small_normal
 from regard.layers.linear import Linear
 from regard.layers.norm import LayerNorm
-from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap
-from regard.models.base import EncoderIds, Model, check_heads, check_special_ids
+from regard.models.base import EncoderConfig, EncoderIds, Model, check_heads
 
 
-class BertConfig(Config):
+class BertConfig(EncoderConfig):
     """The config of the encoder; the defaults are those of BERT base, uncased."""
 
-    vocab_size: int = Field(30_522, ge=5, description="V; a new tokenizer is trained to at most this size")
-    context: int = Field(512, ge=4, description="the most tokens of a row, special tokens included")
     width: int = Field(768, ge=1, description="D, the width of the hidden states")
     heads: int = Field(12, ge=1, description="H, attention heads")
     layers: int = Field(12, ge=1)
     feed_forward: int | None = Field(None, ge=1, description="inner width of the feed-forward network; none: 4 D")
-    num_segments: int = Field(2, ge=1, description="segments of a row, each with an embedding")
     activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = "gelu"
     pooler: bool = Field(True, description="one more layer on the first token gives a vector for the row")
-    dropout: float = Field(0.1, ge=0, lt=1)
-    norm_epsilon: float = Field(1e-12, gt=0, description="epsilon of the layer norms")
-    special_ids: EncoderIds = EncoderIds()
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
         check_heads(self.width, self.heads)
-        check_special_ids(self.special_ids, self.vocab_size)
         return self
-
-    def fitted(self, *, vocab_size: int, special_ids: EncoderIds) -> Self:
-        """The same for one tokenizer."""
-        return self.model_copy(update={"vocab_size": vocab_size, "special_ids": special_ids})
 
     def flops(self, tokens: int, predicted: float) -> cost.ForwardCost:
         d, inner = self.width, self.feed_forward or 4 * self.width
@@ -164,7 +152,7 @@ class Bert(Model):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
-        self.embedding = SentenceEmbedding(
+        self.embedding = TextEmbedding(
             config.vocab_size,
             config.width,
             context=config.context,
@@ -245,8 +233,8 @@ class EncoderWithHead(Model):
         return self.encoder.input_embeddings
 
 
-def masked_lm_head(config: BertConfig) -> WordHead:
-    return WordHead(config.vocab_size, config.width, activation=config.activation, epsilon=config.norm_epsilon)
+def masked_lm_head(config: BertConfig) -> MaskedLMHead:
+    return MaskedLMHead(config.vocab_size, config.width, activation=config.activation, epsilon=config.norm_epsilon)
 
 
 class PreTrainingOutput(NamedTuple):

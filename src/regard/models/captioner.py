@@ -34,7 +34,7 @@ from regard.layers.feed_forward import FeedForward
 from regard.layers.kv_cache import KVCache
 from regard.layers.linear import Linear
 from regard.layers.positions import SinusoidalPositions
-from regard.layers.recurrent import LSTM, shown
+from regard.layers.recurrent import LSTM, output_of
 from regard.layers.tap import Tap
 from regard.layers.vision.image_encoder import (
     Convolution,
@@ -289,19 +289,19 @@ class LSTMDecoder(nn.Module):
         inputs = first.input(hidden.transpose(0, 1))  # (T, B, 4 D)
         states, contexts, weights = [state.states[0]], [], []
         for step_input in inputs:
-            context, step_weights = self._attend(shown(states[-1]), state)
+            context, step_weights = self._attend(output_of(states[-1]), state)
             states.append(first.step(step_input + self.context(context), states[-1]))
             contexts.append(context)
             weights.append(step_weights)
         layer = torch.stack(states[1:])  # (T, B, 2, D)
         ends = [layer[-1]]
         for cell, begin in zip(self.cells[1:], state.states[1:], strict=True):
-            layer = cell.run(cell.input(shown(layer)), begin)  # type: ignore[operator]
+            layer = cell.run(cell.input(output_of(layer)), begin)  # type: ignore[operator]
             ends.append(layer[-1])
         state.states = ends
         if collected is not None:
             collected.append(torch.cat(weights, dim=2))
-        deep = hidden + self.output_state(self.states(shown(layer).transpose(0, 1)))
+        deep = hidden + self.output_state(self.states(output_of(layer).transpose(0, 1)))
         deep = deep + self.output_context(torch.stack(contexts, dim=1))
         return self.output.logits(self.dropout(deep))
 

@@ -29,7 +29,7 @@ from regard.layers.decoding import kept_inputs
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
-from regard.layers.recurrent import CELLS, GRU, CellName, Reader, Recurrence, shown
+from regard.layers.recurrent import CELLS, GRU, CellName, Recurrence, RecurrentLayer, output_of
 from regard.layers.tap import Tap
 from regard.models.base import Model, Seq2SeqConfig
 from regard.ops.gru_scan import AttendingScan
@@ -98,7 +98,7 @@ class RNNTranslator(Model):
         super().__init__(config)
         self.embedding = Embedding(config.vocab_size, config.width, pad_id=config.special_ids.pad_id)
         self.encoder = nn.ModuleList(
-            Reader(config.cell, config.width, config.width, bidirectional=config.bidirectional)
+            RecurrentLayer(config.cell, config.width, config.width, bidirectional=config.bidirectional)
             for _ in range(config.layers)
         )
         self.bridge: LastState | FixedContext = BRIDGES[config.bridge](config)
@@ -130,7 +130,7 @@ class RNNTranslator(Model):
         for layer in self.encoder:
             hidden, end = layer(hidden, lengths)
             last.append(end)
-        return self.bridge.begin(last), self.bridge.keep(hidden, mask, shown(last[-1]))
+        return self.bridge.begin(last), self.bridge.keep(hidden, mask, output_of(last[-1]))
 
     def _write(self, target: Tensor, states: list[Tensor], kept: "Kept") -> tuple[Tensor, list[Tensor]]:
         """Logits for the next token at each position of the target, and the last states (B, P, D) of the layers."""
@@ -139,9 +139,9 @@ class RNNTranslator(Model):
         layer, contexts = self.bridge.write(first, given, states[0], kept)  # (T, B, P, D), (T, B, context)
         ends = [layer[-1]]
         for cell, begin in zip(self.decoder[1:], states[1:], strict=True):
-            layer = cell.run(cell.input(shown(layer)), begin)  # type: ignore[operator]
+            layer = cell.run(cell.input(output_of(layer)), begin)  # type: ignore[operator]
             ends.append(layer[-1])
-        hidden = torch.cat([self.states(shown(layer).transpose(0, 1)), contexts.transpose(0, 1)], dim=-1)
+        hidden = torch.cat([self.states(output_of(layer).transpose(0, 1)), contexts.transpose(0, 1)], dim=-1)
         return self.embedding.logits(self.dropout(self.readout(hidden))), ends
 
     @property
@@ -245,7 +245,7 @@ class Attention(FixedContext):
             return self._write_fast(cell, self.similarity, given, state, kept)
         states, contexts = [], []
         for step_input in given:
-            context = self._attend(shown(state), kept)
+            context = self._attend(output_of(state), kept)
             state = cell.step(step_input + self.gates(context), state)
             states.append(state)
             contexts.append(context)

@@ -22,18 +22,17 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.config import Config
-from regard.errors import ConfigError
 from regard.layers import cost, masks
 from regard.layers.attention import MultiHeadAttention, SelfAttention
 from regard.layers.dropout import Dropout
+from regard.layers.embeddings import MaskedLMHead, TextEmbedding
 from regard.layers.feed_forward import ACTIVATIONS, FeedForward
-from regard.layers.initializing import level_normal
+from regard.layers.initializing import fan_in_normal
 from regard.layers.linear import Linear
 from regard.layers.norm import LayerNorm
-from regard.layers.reading import SentenceEmbedding, WordHead
 from regard.layers.tap import Tap
 from regard.layers.vision.regions import BOX_NUMBERS, RegionEmbedding, RegionHead, VisionConfig, check_regions
-from regard.models.base import EncoderIds, Model, check_special_ids
+from regard.models.base import EncoderConfig, EncoderIds, Model, check_heads
 
 ACTIVATION = "gelu"
 
@@ -48,9 +47,7 @@ class StreamConfig(Config):
 
     @model_validator(mode="after")
     def _check_heads(self) -> Self:
-        if self.width % self.heads:
-            fitting = self.width - self.width % self.heads or self.heads
-            raise ConfigError(f"width={self.width} does not divide into heads={self.heads}; try width={fitting}")
+        check_heads(self.width, self.heads, section="")
         return self
 
     @property
@@ -58,51 +55,28 @@ class StreamConfig(Config):
         return self.feed_forward or 4 * self.width
 
 
-class ViLBERTConfig(Config):
+class ViLBERTConfig(EncoderConfig):
     """The config of the encoder; the defaults are the paper's."""
 
-    vocab_size: int = Field(30_522, ge=5, description="V; a new tokenizer is trained to at most this size")
-    context: int = Field(512, ge=4, description="the most tokens of a text, special tokens included")
     text: StreamConfig = StreamConfig()
     regions: StreamConfig = StreamConfig(width=1024, heads=8, layers=0, feed_forward=1024)
     co_attention_layers: int = Field(6, ge=1, description="each followed by a block of each stream")
     joint_width: int = Field(1024, ge=1, description="J, width of the vectors in which text and image are compared")
     vision: VisionConfig = VisionConfig(features=2048)
-    num_segments: int = Field(2, ge=1, description="segments of a row, each with an embedding")
-    dropout: float = Field(0.1, ge=0, lt=1)
-    norm_epsilon: float = Field(1e-12, gt=0, description="epsilon of the layer norms")
-    special_ids: EncoderIds = EncoderIds()
-
-    @model_validator(mode="after")
-    def _check_special_ids(self) -> Self:
-        check_special_ids(self.special_ids, self.vocab_size)
-        return self
-
-    def fitted(self, *, vocab_size: int, special_ids: EncoderIds) -> Self:
-        """The same for one tokenizer."""
-        return self.model_copy(update={"vocab_size": vocab_size, "special_ids": special_ids})
 
     def flops(self, tokens: int, predicted: float, regions: int) -> cost.ForwardCost:
-        n, r, text, image, layers = tokens, regions, self.text, self.regions, self.co_attention_layers
-        numbers, inner = self.vision.feature_size, self.vision.inner
-        features = numbers * inner + inner * image.width if inner else numbers * image.width
-        co_attention = (
-            cost.cross_attention(n, r, text.width, image.width)
-            + cost.cross_attention(r, n, image.width, text.width)
-            + cost.feed_forward(n, text.width, text.inner)
-            + cost.feed_forward(r, image.width, image.inner)
-        )
-        text_block, region_block = cost.block(n, text.width, text.inner), cost.block(r, image.width, image.inner)
-        return cost.ForwardCost(
-            r * (features + BOX_NUMBERS * image.width)
-            + (text.layers + layers) * text_block
-            + (image.layers + layers) * region_block
-            + layers * co_attention
-            + (text.width + image.width) * self.joint_width
-            + self.head_multiply_adds(predicted, r),
-            text.heads * (layers * (n * n + n * r) + text.layers * n * n)
-            + image.heads * (layers * (r * r + r * n) + image.layers * r * r),
-        )
+        n, r, layers, vision = tokens, regions, self.co_attention_layers, self.vision
+        d, e, text, image = self.text.width, self.regions.width, self.text, self.regions
+        features = vision.feature_size * (vision.inner or e) + (vision.inner * e if vision.inner else 0)
+        co_attention = cost.cross_attention(n, r, d, e) + cost.cross_attention(r, n, e, d)
+        co_attention += cost.feed_forward(n, d, text.inner) + cost.feed_forward(r, e, image.inner)
+        blocks = (text.layers + layers) * cost.block(n, d, text.inner)
+        blocks += (image.layers + layers) * cost.block(r, e, image.inner)
+        embedding = r * (features + BOX_NUMBERS * e)
+        head = (d + e) * self.joint_width + self.head_multiply_adds(predicted, r)
+        weights = text.heads * (layers * (n * n + n * r) + text.layers * n * n)
+        weights += image.heads * (layers * (r * r + r * n) + image.layers * r * r)
+        return cost.ForwardCost(embedding + blocks + layers * co_attention + head, weights)
 
     def head_multiply_adds(self, predicted: float, regions: int) -> float:
         return 0
@@ -183,7 +157,7 @@ class ViLBERT(Model):
 
     def __init__(self, config: ViLBERTConfig) -> None:
         super().__init__(config)
-        self.text_embedding = SentenceEmbedding(
+        self.text_embedding = TextEmbedding(
             config.vocab_size,
             config.text.width,
             context=config.context,
@@ -204,7 +178,7 @@ class ViLBERT(Model):
         self.co_attention_layers = nn.ModuleList(CoAttentionLayer(config) for _ in range(config.co_attention_layers))
         self.text = Linear(config.text.width, config.joint_width)
         self.image = Linear(config.regions.width, config.joint_width)
-        level_normal(self)
+        fan_in_normal(self)
 
     def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> EncoderOutput:
         check_regions(self.config.vision, ids, regions, boxes)
@@ -320,11 +294,13 @@ class ViLBERTForPreTraining(EncoderWithHead):
 
     def __init__(self, config: ViLBERTForPreTrainingConfig) -> None:
         super().__init__(config)
-        self.head = WordHead(config.vocab_size, config.text.width, activation=ACTIVATION, epsilon=config.norm_epsilon)
+        self.head = MaskedLMHead(
+            config.vocab_size, config.text.width, activation=ACTIVATION, epsilon=config.norm_epsilon
+        )
         outputs = config.vision.classes or config.vision.feature_size
         self.region_head = RegionHead(config.regions.width, outputs, activation=ACTIVATION, epsilon=config.norm_epsilon)
         self.matching = Linear(config.joint_width, 1)
-        level_normal(self)
+        fan_in_normal(self)
 
     def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> PreTrainingOutput:
         found = self.encode(ids, segment_ids, regions, boxes)
@@ -356,7 +332,7 @@ class ViLBERTForQuestionAnswering(EncoderWithHead):
         self.inner = Linear(config.joint_width, config.joint_width)
         self.norm = nn.LayerNorm(config.joint_width, eps=config.norm_epsilon)
         self.head = Linear(config.joint_width, len(config.labels))
-        level_normal(self)
+        fan_in_normal(self)
 
     def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
         found = self.encode(ids, segment_ids, regions, boxes)
@@ -372,7 +348,7 @@ class ViLBERTForGrounding(EncoderWithHead):
     def __init__(self, config: ViLBERTForGroundingConfig) -> None:
         super().__init__(config)
         self.matching = Linear(config.joint_width, 1)
-        level_normal(self)
+        fan_in_normal(self)
 
     def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
         found = self.encode(ids, segment_ids, regions, boxes)
@@ -389,7 +365,7 @@ class ViLBERTForRetrieval(EncoderWithHead):
     def __init__(self, config: ViLBERTForRetrievalConfig) -> None:
         super().__init__(config)
         self.matching = Linear(config.joint_width, 1)
-        level_normal(self)
+        fan_in_normal(self)
 
     def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> Tensor:
         return self.matching_logits(self.encode(ids, segment_ids, regions, boxes))
