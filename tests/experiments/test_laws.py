@@ -49,8 +49,8 @@ class SeesTheFuture(Transformer):
     def __init__(self, config):
         super().__init__(config)
         for block in self.decoder.blocks:
-            around = block.attention.look_around
-            block.attention.look_around = lambda *args, causal, look=around, **rest: look(*args, causal=False, **rest)
+            around = block.attention.self_attend
+            block.attention.self_attend = lambda *args, causal, look=around, **rest: look(*args, causal=False, **rest)
 
 
 class AttendsPadding(Transformer):
@@ -741,7 +741,7 @@ class TorchTransformer(nn.Module):
         self.leak = leak
 
     def forward(self, src, tgt):
-        ahead = None if self.leak else ~masks.causal(tgt.shape[1], tgt.shape[1], "cpu")
+        ahead = None if self.leak else ~masks.causal_mask(tgt.shape[1], tgt.shape[1], "cpu")
         padding = src == 0
         return self.out(
             self.core(

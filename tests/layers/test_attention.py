@@ -185,7 +185,7 @@ def test_heads_may_be_wider_than_their_share():
     )
     query, key, value = heads
     wanted = ((query @ key.transpose(-2, -1) / 5**0.5 + bias).softmax(-1) @ value).transpose(1, 2).flatten(2)
-    assert_close(attention.look_around(hidden, score_bias=bias), wanted @ attention.output.weight.T)
+    assert_close(attention.self_attend(hidden, score_bias=bias), wanted @ attention.output.weight.T)
 
 
 def test_additive_similarity_is_bahdanaus_formula():
@@ -236,10 +236,10 @@ def test_remembering_once_and_looking_twice_is_the_same():
     torch.manual_seed(0)
     attention = MultiHeadAttention(8, 2)
     hidden, memory = torch.randn(2, 3, 8), torch.randn(2, 5, 8)
-    mask = masks.padding(torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]), 0)
-    kept = attention.remember(memory)
-    assert_close(attention.look(hidden[:, :1], kept, mask), attention(hidden, memory, mask)[:, :1])
-    assert_close(attention.look(hidden[:, 1:], kept, mask), attention(hidden, memory, mask)[:, 1:])
+    mask = masks.padding_mask(torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]), 0)
+    kept = attention.project_memory(memory)
+    assert_close(attention.cross_attend(hidden[:, :1], kept, mask), attention(hidden, memory, mask)[:, :1])
+    assert_close(attention.cross_attend(hidden[:, 1:], kept, mask), attention(hidden, memory, mask)[:, 1:])
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -289,9 +289,9 @@ def test_self_attention_is_multi_head_attention_that_looks_back():
             getattr(one.project, part).copy_(torch.cat(rows))
             getattr(one.output, part).copy_(getattr(other.output, part))
     hidden = torch.randn(2, 5, 12)
-    assert_close(one(hidden), other(hidden, hidden, masks.causal(5)))
-    mask = masks.padding(torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]), 0)
-    assert_close(one(hidden, mask), other(hidden, hidden, mask & masks.causal(5)))
+    assert_close(one(hidden), other(hidden, hidden, masks.causal_mask(5)))
+    mask = masks.padding_mask(torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]), 0)
+    assert_close(one(hidden, mask), other(hidden, hidden, mask & masks.causal_mask(5)))
 
 
 def test_shared_keys_are_equal_keys_in_the_matrix():
@@ -323,7 +323,7 @@ def test_words_piece_by_piece_with_a_cache_are_the_words_at_once(num_kv_heads, p
     attention = SelfAttention(24, 6, num_kv_heads=num_kv_heads)
     hidden = torch.randn(2, 7, 24)
     mask = torch.tensor([[False, False, True, True, True, True, True], [True] * 7])[:, None, None]  # row 0 has blanks
-    rotary, cache = Rotary(4), KVCache(room=2)
+    rotary, cache = Rotary(4), KVCache(capacity=2)
     whole = attention(hidden, mask, apply_rotary=rotary(torch.arange(7)).apply_rotary).detach()
     found, start = [], 0
     with torch.no_grad(), watch(attention, *["weights"] * watched):
@@ -333,7 +333,7 @@ def test_words_piece_by_piece_with_a_cache_are_the_words_at_once(num_kv_heads, p
             found.append(attention(hidden[:, start:stop], mask[..., :stop], apply_rotary=apply_rotary, cache=cache))
             start = stop
     assert_close(torch.cat(found, dim=1), whole)
-    assert cache.seen.key.shape == (2, num_kv_heads, 7, 4)
+    assert cache.contents.key.shape == (2, num_kv_heads, 7, 4)
 
 
 def test_turned_self_attention_sees_how_far_apart_words_stand_and_not_where():

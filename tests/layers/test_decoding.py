@@ -88,4 +88,4 @@ def test_reordered_rows_take_all_they_have_with_them(rows):
     order = torch.tensor(rows).flatten()
     assert state.first.tolist() == (order + 8).tolist()
     assert state.left_padding.tolist() == (order * 2).tolist()
-    assert state.caches[0].seen.key[:, 0, 0, 0].tolist() == order.tolist()
+    assert state.caches[0].contents.key[:, 0, 0, 0].tolist() == order.tolist()

@@ -18,7 +18,7 @@ def some(batch, length, start):
 @settings(deadline=None)
 @given(st.lists(st.one_of(st.integers(1, 5), st.sampled_from(["reorder", "crop"])), max_size=12), st.randoms())
 def test_a_cache_is_a_growing_tensor(actions, random):
-    cache, plain = KVCache(room=2), None
+    cache, plain = KVCache(capacity=2), None
     for number, action in enumerate(actions):
         if action == "reorder":
             if plain is not None:
@@ -35,13 +35,13 @@ def test_a_cache_is_a_growing_tensor(actions, random):
             plain = new.key if plain is None else torch.cat([plain, new.key], dim=2)
             cache.append(new)
         if plain is not None:
-            assert torch.equal(cache.seen.key, plain)
-            assert torch.equal(cache.seen.value, -plain)
+            assert torch.equal(cache.contents.key, plain)
+            assert torch.equal(cache.contents.value, -plain)
             assert cache.length == plain.shape[2]
 
 
 def test_a_step_writes_gathered():
-    cache = KVCache(room=8)
+    cache = KVCache(capacity=8)
     before = cache.append(some(2, 3, 0)).key.data_ptr()
     assert cache.append(some(2, 3, 9)).key.data_ptr() == before
 
@@ -51,7 +51,7 @@ def test_a_step_writes_gathered():
 def test_beams_that_change_rows_keep_their_past(is_disabled):
     """A cache with a row table and one that copies hold the same after beams were swapped, dropped and added."""
     generator = torch.Generator().manual_seed(4)
-    cache, beams = KVCache(room=2), [torch.zeros(0, 3, 4) for _ in range(4)]
+    cache, beams = KVCache(capacity=2), [torch.zeros(0, 3, 4) for _ in range(4)]
     for rows in ([0, 1, 2, 3], [3, 3, 0, 1], [1, 0], [1, 1, 0], [2, 1, 0, 0, 1], [4, 0]):
         new = torch.randn(len(beams), 1, 3, 4, generator=generator)
         cache.append(KeysValues(new.transpose(1, 2), new.transpose(1, 2) * 2))
@@ -62,6 +62,6 @@ def test_beams_that_change_rows_keep_their_past(is_disabled):
         else:
             cache.reorder(torch.tensor(rows))
         beams = [beams[row] for row in rows]
-        seen = cache.seen.gathered
+        seen = cache.contents.gathered
         assert torch.equal(seen.key[: len(rows)], torch.stack(beams).transpose(1, 2))
         assert torch.equal(seen.value[: len(rows)], torch.stack(beams).transpose(1, 2) * 2)

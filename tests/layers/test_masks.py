@@ -8,15 +8,15 @@ from regard.layers import masks
 
 
 def test_causal_is_the_lower_triangle():
-    assert masks.causal(3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+    assert masks.causal_mask(3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
 
 
 def test_causal_with_more_keys_than_queries_puts_the_queries_last():
-    assert masks.causal(2, 4).tolist() == [[True, True, True, False], [True, True, True, True]]
+    assert masks.causal_mask(2, 4).tolist() == [[True, True, True, False], [True, True, True, True]]
 
 
 def test_padding_hides_the_symbol_from_every_query():
-    mask = masks.padding(torch.tensor([[5, 6, 0], [7, 0, 0]]), 0)
+    mask = masks.padding_mask(torch.tensor([[5, 6, 0], [7, 0, 0]]), 0)
     assert mask.shape == (2, 1, 1, 3)
     assert mask[:, 0, 0].tolist() == [[True, True, False], [True, False, False]]
 
@@ -32,11 +32,11 @@ def test_segments_make_blocks_and_padding_sees_and_shows_nothing():
 
 
 def test_both_is_and_and_none_allows_everything():
-    one, other = masks.causal(3), torch.tensor([True, False, True])
-    assert masks.both(None, None) is None
-    assert masks.both(one, None) is one
-    assert masks.both(None, other) is other
-    assert masks.both(one, other).int().tolist() == [[1, 0, 0], [1, 0, 0], [1, 0, 1]]
+    one, other = masks.causal_mask(3), torch.tensor([True, False, True])
+    assert masks.combine(None, None) is None
+    assert masks.combine(one, None) is one
+    assert masks.combine(None, other) is other
+    assert masks.combine(one, other).int().tolist() == [[1, 0, 0], [1, 0, 0], [1, 0, 1]]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 3))

@@ -91,7 +91,7 @@ def test_the_cache_holds_a_key_for_several_heads():
     model = Llama(TINY)
     state = model.start([[5, 6, 7], [8]])
     model.step(state.first, state)
-    assert [cache.seen.key.shape for cache in state.caches] == [(2, 2, 3, 4)] * 2
+    assert [cache.contents.key.shape for cache in state.caches] == [(2, 2, 3, 4)] * 2
 
 
 def test_rotary_positions_have_no_longest():

@@ -51,7 +51,7 @@ def test_a_source_is_encoded_without_padding_as_with_it(norm, positions, monkeyp
     source = torch.randint(4, 50, (9, 30), generator=torch.Generator().manual_seed(1))
     for row, length in enumerate([30, 1, 7, 16, 17, 29, 30, 2, 11]):
         source[row, length:] = config.special_ids.pad_id
-    mask = masks.padding(source, config.special_ids.pad_id)
+    mask = masks.padding_mask(source, config.special_ids.pad_id)
     real = mask[:, 0, 0]
     with torch.inference_mode():
         with ops.disabled():

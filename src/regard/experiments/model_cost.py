@@ -298,7 +298,7 @@ def _numbers(state: Any) -> Iterator[Tensor]:
     if isinstance(state, Tensor) and state.is_floating_point():
         yield state
     elif isinstance(state, KVCache):
-        yield from state.seen[:2]
+        yield from state.contents[:2]
     elif isinstance(state, (list, tuple)):
         yield from (number for part in state for number in _numbers(part))
     elif is_dataclass(state):

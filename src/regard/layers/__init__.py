@@ -1,4 +1,1 @@
-"""The leaves every model is built from: attention, masks, positions, embeddings, caches, taps.
-
-They import torch and `regard.errors`, nothing else of the package.
-"""
+"""The modules every model is built from, over `regard.ops`: attention, masks, positions, embeddings, KV cache, taps."""

@@ -1,8 +1,8 @@
-"""Attention: how like is each query to each key; softmax; the weighted sum of the values.
+"""Attention: the similarity of each query to each key, softmax, and the weighted sum of the values.
 
-`attend` is the one function. Unwatched it calls torch's fused kernel; watched, or with a similarity the kernel does
-not know, it calls `attend_written_out`, which returns every step of the lecture's formula. A test holds the two
-equal. A query whose mask allows no key gets zeros, never NaN, forward and backward, in both forms.
+`attend` calls the fused op. If its tap is watched, or for a similarity without a fused op, it calls
+`attend_written_out`, which returns every step of the lecture's formula. A test holds the two equal. A query whose mask
+allows no key gets zeros, never NaN, forward and backward, in both forms.
 """
 
 import math
@@ -18,9 +18,9 @@ from regard.ops.attention import gather_cache_rows, scaled_dot_product_attention
 
 
 class Similarity(Protocol):
-    """How like a query is to a key: scores (…, T, S) from (…, T, K) and (…, S, K), and the factor they get."""
+    """Scores (…, T, S) from queries (…, T, K) and keys (…, S, K), and the factor they are scaled by."""
 
-    fused: bool  # torch's kernel computes this similarity
+    fused: bool  # there is a fused op for it
 
     def __call__(self, query: Tensor, key: Tensor) -> Tensor: ...
 
@@ -47,9 +47,9 @@ class ScaledDot(Dot):
 
 
 class Additive(nn.Module):
-    """v · tanh(q + k): a small MLP judges each pair (Bahdanau 2015, A.1.2).
+    """v · tanh(q + k): a small MLP scores each pair (Bahdanau 2015, A.1.2).
 
-    Its first layer, W s and U h, is what makes a query and a key: done once for each, not once a pair.
+    Its first layer, W s and U h, is the query and key projection: computed once for each, not for each pair.
     """
 
     fused = False
@@ -71,8 +71,8 @@ class Steps(NamedTuple):
 
     scores: Tensor  # (…, T, S) similarity
     scaled: Tensor  # (…, T, S) times the similarity's scale, plus the score bias where there is one
-    masked: Tensor  # (…, T, S) -inf where the query may not look
-    weights: Tensor  # (…, T, S) softmax over the keys: each row sums to 1, or is 0 where nothing may be seen
+    masked: Tensor  # (…, T, S) -inf where the query may not attend
+    weights: Tensor  # (…, T, S) softmax over the keys: each row sums to 1, or is 0 where the mask allows no key
     output: Tensor  # (…, T, K) the weighted sum of the values
 
 
@@ -147,10 +147,10 @@ def attend_written_out(
     similarity: Similarity = SCALED_DOT,
     tap: Tap | None = None,
 ) -> Steps:
-    """The same, step by step, with all that stands between."""
+    """The same step by step, with all intermediate values."""
     if causal:
-        mask = masks.both(mask, masks.causal(query.shape[-2], key.shape[-2], query.device))
-    if query.dim() == 4 and query.shape[1] != key.shape[1]:  # each key serves several queries' heads, side by side
+        mask = masks.combine(mask, masks.causal_mask(query.shape[-2], key.shape[-2], query.device))
+    if query.dim() == 4 and query.shape[1] != key.shape[1]:  # grouped-query attention: adjacent heads share a key
         key, value = (part.repeat_interleave(query.shape[1] // part.shape[1], dim=1) for part in (key, value))
     scores = similarity(query, key)
     scaled = scores * similarity.scale(query.shape[-1])
@@ -166,13 +166,13 @@ def attend_written_out(
 def _softmax(masked: Tensor, mask: Tensor | None) -> Tensor:
     if mask is None:
         return masked.softmax(-1)
-    # softmax of a row of -inf is NaN, and so is its gradient: such a row is softmaxed as zeros, then blanked.
-    blind = ~mask.any(-1, keepdim=True)
-    return masked.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
+    # softmax of a row of -inf is NaN, and so is its gradient: such a row gets the softmax of zeros, then zeros.
+    fully_masked = ~mask.any(-1, keepdim=True)
+    return masked.masked_fill(fully_masked, 0.0).softmax(-1).masked_fill(fully_masked, 0.0)
 
 
 class Appendable(Protocol):
-    """What a cache is to attention: it takes the new keys and values and gives all of them."""
+    """What attention needs of a KV cache: it takes new keys and values and returns all of them."""
 
     def append(self, new: KeysValues) -> KeysValues: ...
 
@@ -181,11 +181,10 @@ ApplyRotary = Callable[[Tensor], Tensor]  # heads (B, H, T, K) rotated by positi
 
 
 class MultiHeadAttention(nn.Module):
-    """H attentions side by side, each of width K = D / H or `head_width`, concatenated and projected.
+    """H heads, each of width K = D / H or `head_width`, concatenated and projected.
 
-    Self-attention looks at its own words, cross-attention at a memory, which may have a width of its own. `remember`
-    projects what is looked at and `look` looks, so that a memory that does not change, or a cache that grows, is
-    projected once.
+    Self-attention attends to its own input, cross-attention to a memory, whose width may differ. `project_memory` gives
+    the keys and values of a memory and `cross_attend` uses them, so that a memory is projected once for all steps.
     """
 
     def __init__(
@@ -213,18 +212,18 @@ class MultiHeadAttention(nn.Module):
         self, hidden: Tensor, memory: Tensor, mask: Tensor | masks.Varlen | None = None, *, causal: bool = False
     ) -> Tensor:
         if hidden is memory:
-            return self.look_around(hidden, mask, causal=causal)
-        return self.look(hidden, self.remember(memory), mask, causal=causal)
+            return self.self_attend(hidden, mask, causal=causal)
+        return self.cross_attend(hidden, self.project_memory(memory), mask, causal=causal)
 
-    def remember(self, memory: Tensor) -> KeysValues:
+    def project_memory(self, memory: Tensor) -> KeysValues:
         return KeysValues(*map(self._split, fused_qkv(memory, self.key, self.value)))
 
-    def look(
+    def cross_attend(
         self, hidden: Tensor, memory: KeysValues, mask: Tensor | masks.Varlen | None = None, *, causal: bool = False
     ) -> Tensor:
         return self._attend(self._split(self.query(hidden)), memory, mask, causal)
 
-    def look_around(
+    def self_attend(
         self,
         hidden: Tensor,
         mask: Tensor | masks.Varlen | None = None,
@@ -233,24 +232,24 @@ class MultiHeadAttention(nn.Module):
         cache: Appendable | None = None,
         score_bias: Tensor | None = None,
     ) -> Tensor:
-        """The words look at each other; a `cache` has what came before them. `score_bias`: see `attend`."""
+        """Self-attention; `cache` has the keys and values of the tokens before these. `score_bias`: see `attend`."""
         query, key, value = map(self._split, fused_qkv(hidden, self.query, self.key, self.value))
-        seen = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
-        return self._attend(query, seen, mask, causal, score_bias)
+        keys_values = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
+        return self._attend(query, keys_values, mask, causal, score_bias)
 
     def _attend(
         self,
         query: Tensor,
-        seen: KeysValues,
+        keys_values: KeysValues,
         mask: Tensor | masks.Varlen | None,
         causal: bool,
         score_bias: Tensor | None = None,
     ) -> Tensor:
         heads = attend(
             query,
-            *seen[:2],
+            *keys_values[:2],
             mask,
-            cache_rows=seen.cache_rows,
+            cache_rows=keys_values.cache_rows,
             causal=causal,
             score_bias=score_bias,
             similarity=self.similarity,
@@ -258,8 +257,10 @@ class MultiHeadAttention(nn.Module):
         )
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
-    def look_and_show(self, hidden: Tensor, memory: KeysValues, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The same written out, with its weights (B, H, T, S), for a loss that speaks of them."""
+    def cross_attend_with_weights(
+        self, hidden: Tensor, memory: KeysValues, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`cross_attend` written out, with its weights (B, H, T, S), for a loss on them."""
         query = self._split(self.query(hidden))
         steps = attend_written_out(query, *memory.gathered[:2], mask, similarity=self.similarity, tap=self.weights)
         return self.output(steps.output.transpose(1, 2).flatten(2)), steps.weights
@@ -269,10 +270,10 @@ class MultiHeadAttention(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """The words of a text look at each other, with H heads: `causal`, as language models do, each only back.
+    """Self-attention with H heads; `causal`, as in language models: a token attends to itself and those before it.
 
     Queries, keys and values come from one matrix. With fewer `num_kv_heads` than heads, several heads share a key and a
-    value (Ainslie 2023): the cache shrinks by that factor.
+    value (grouped-query attention, Ainslie 2023): the KV cache shrinks by that factor.
     """
 
     def __init__(
@@ -309,8 +310,7 @@ class SelfAttention(nn.Module):
         query, key, value = heads.split([self.heads, self.num_kv_heads, self.num_kv_heads], dim=1)  # (B, H, T, K)
         if apply_rotary is not None:
             query, key = apply_rotary(query), apply_rotary(key)
-        seen = KeysValues(key, value)
-        if cache is not None:
-            seen = cache.append(seen)
-        found = attend(query, *seen[:2], mask, cache_rows=seen.cache_rows, causal=self.causal, tap=self.weights)
+        keys_values = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
+        cache_rows = keys_values.cache_rows
+        found = attend(query, *keys_values[:2], mask, cache_rows=cache_rows, causal=self.causal, tap=self.weights)
         return self.output(found.transpose(1, 2).reshape(rows, length, -1))

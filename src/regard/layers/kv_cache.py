@@ -1,10 +1,10 @@
-"""The key-value cache of one attention: what was projected once is kept, because the past does not change.
+"""The KV cache of one attention layer: the keys and values of earlier tokens, which do not change.
 
-It lives outside the model and is passed in. Room is made in advance and doubled when it runs out, so that a step
-writes one column and copies nothing. What a row has seen stands together in memory, (B, T, H, K).
+It lives outside the model and is passed in. Its capacity is allocated in advance and doubled when it is full, so that a
+decoding step writes one column and copies nothing. A row is contiguous in memory, (B, T, H, K).
 
-Beams change rows at every step. Where our own kernel looks them up, their keys and values stay where they were written,
-and only a table says in which row each place of a text stands; elsewhere they are copied.
+Beams change rows at every step. Where attention reads a row table (`cache_rows`), their keys and values stay where they
+were written and only the table changes; otherwise they are copied.
 """
 
 import torch
@@ -15,38 +15,38 @@ from regard.ops.attention import reads_cache_rows
 
 
 class KVCache:
-    """Keys and values (B, H, T, K) of the T tokens seen so far."""
+    """Keys and values (B, H, T, K) of the T tokens so far."""
 
-    def __init__(self, room: int = 32) -> None:
+    def __init__(self, capacity: int = 32) -> None:
         self.length = 0
-        self._room = room
+        self._capacity = capacity
         self._keys: Tensor | None = None
         self._values: Tensor | None = None
-        self._cache_rows: Tensor | None = None  # (B, T) the row in which each place stands; None: its own
+        self._cache_rows: Tensor | None = None  # (B, T) the row that holds each position; None: its own
 
     def append(self, new: KeysValues) -> KeysValues:
-        """Write the new tokens behind the old ones; gives views on all of them."""
+        """Add the keys and values of new tokens; returns views of all of them."""
         before, self.length = self.length, self.length + new.key.shape[2]
         if self._keys is None or self._values is None or self.length > self._keys.shape[1]:
-            self._keys = self._with_room(self._keys, new.key, before)
-            self._values = self._with_room(self._values, new.value, before)
+            self._keys = self._grown(self._keys, new.key, before)
+            self._values = self._grown(self._values, new.value, before)
         rows = len(new.key)
         self._keys[:rows, before : self.length] = new.key.transpose(1, 2)
         self._values[:rows, before : self.length] = new.value.transpose(1, 2)
         if self._cache_rows is not None:
             own = torch.arange(rows, dtype=torch.int32)[:, None].expand(-1, self.length - before)
             self._cache_rows = torch.cat([self._cache_rows, own], dim=1)
-        return self.seen
+        return self.contents
 
     @property
-    def seen(self) -> KeysValues:
-        assert self._keys is not None, "nothing was appended yet"
+    def contents(self) -> KeysValues:
+        assert self._keys is not None, "the cache is empty"
         assert self._values is not None
         keys, values = self._keys[:, : self.length], self._values[:, : self.length]
         return KeysValues(keys.transpose(1, 2), values.transpose(1, 2), self._cache_rows)
 
     def reorder(self, rows: Tensor) -> None:
-        """Row i becomes what row rows[i] was: rows may be dropped, repeated, exchanged."""
+        """Row i becomes what row rows[i] was: rows may be dropped, repeated and swapped."""
         if self._keys is None or self._values is None:
             return
         if len(rows) <= len(self._keys) and reads_cache_rows(self._keys):
@@ -54,30 +54,30 @@ class KVCache:
                 self._cache_rows = torch.arange(len(self._keys), dtype=torch.int32)[:, None].expand(-1, self.length)
             self._cache_rows = self._cache_rows[rows]
         else:
-            seen = self.seen.gathered
+            contents = self.contents.gathered
             self._cache_rows = None
-            self._keys = self._take(seen.key, rows)
-            self._values = self._take(seen.value, rows)
+            self._keys = self._copy_rows(contents.key, rows)
+            self._values = self._copy_rows(contents.value, rows)
 
     def crop(self, length: int) -> None:
-        """Forget all but the first tokens."""
+        """Keep only the first `length` tokens."""
         assert 0 <= length <= self.length, f"cannot crop {self.length} tokens to {length}"
         self.length = length
         self._cache_rows = None if self._cache_rows is None else self._cache_rows[:, :length]
 
-    def _with_room(self, buffer: Tensor | None, new: Tensor, filled: int) -> Tensor:
-        """A buffer with room for all tokens, the first `filled` of them as they were."""
-        while self._room < self.length:
-            self._room *= 2
+    def _grown(self, buffer: Tensor | None, new: Tensor, filled: int) -> Tensor:
+        """A buffer for all tokens, the first `filled` of them copied."""
+        while self._capacity < self.length:
+            self._capacity *= 2
         batch, heads, _, width = new.shape
-        larger = new.new_empty(batch if buffer is None else len(buffer), self._room, heads, width)
+        larger = new.new_empty(batch if buffer is None else len(buffer), self._capacity, heads, width)
         if buffer is not None:
             larger[:, :filled] = buffer[:, :filled]
         return larger
 
-    def _take(self, seen: Tensor, rows: Tensor) -> Tensor:
-        """A buffer of the same room whose row i has what row rows[i] of `seen` (B, H, T, K) has."""
-        _, heads, length, width = seen.shape
-        taken = seen.new_empty(len(rows), self._room, heads, width)
-        torch.index_select(seen.transpose(1, 2), 0, rows, out=taken[:, :length])
-        return taken
+    def _copy_rows(self, cached: Tensor, rows: Tensor) -> Tensor:
+        """A buffer of the same capacity whose row i is row rows[i] of `cached` (B, H, T, K)."""
+        _, heads, length, width = cached.shape
+        copied = cached.new_empty(len(rows), self._capacity, heads, width)
+        torch.index_select(cached.transpose(1, 2), 0, rows, out=copied[:, :length])
+        return copied

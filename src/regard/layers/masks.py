@@ -1,8 +1,7 @@
-"""Every mask is made here. True = may look.
+"""Every attention mask is made here. True = may attend.
 
-A mask is boolean and broadcasts to (B, H, T, S): T queries look at S keys. What belongs together in a row is
-told by segments (B, T): 0 is padding, k the row's k-th sentence. A padded batch has one sentence a row, a packed
-one several, and the same function serves both.
+A mask is boolean and broadcasts to (B, H, T, S): T queries attend to S keys. In a packed row, document ids (B, T) name
+the document of each token: 0 is padding, k the row's k-th document.
 """
 
 from collections.abc import Sequence
@@ -14,13 +13,13 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Varlen:
-    """Texts behind each other in one row, (1, T), without padding: each sees all of itself, and nothing else."""
+    """An unpadded batch: sequences concatenated in one row, (1, T); each attends to itself and to nothing else."""
 
     lengths: Sequence[int]
 
     @property
     def cu_seqlens(self) -> Tensor:
-        """(N + 1,) where each begins; the last is where all end."""
+        """(N + 1,) cumulative lengths: sequence n has positions cu_seqlens[n] to cu_seqlens[n + 1]."""
         return torch.tensor([0, *self.lengths]).cumsum(0)
 
     @property
@@ -29,37 +28,37 @@ class Varlen:
 
     @property
     def document_ids(self) -> Tensor:
-        """(1, T): k for the words of the k-th."""
+        """(1, T): k for the tokens of the k-th sequence."""
         return torch.arange(1, len(self.lengths) + 1).repeat_interleave(torch.tensor(self.lengths))[None]
 
     @property
     def mask(self) -> Tensor:
-        """What they see as a mask, (1, 1, T, T)."""
+        """The same as a mask, (1, 1, T, T)."""
         return same_document(self.document_ids, self.document_ids)
 
 
-def padding(ids: Tensor, symbol: int) -> Tensor:
-    """Queries may look at every key that is not padding: (B, 1, 1, S) from ids (B, S)."""
-    return (ids != symbol)[:, None, None, :]
+def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
+    """Queries may attend to every key that is not padding: (B, 1, 1, S) from ids (B, S)."""
+    return (ids != pad_id)[:, None, None, :]
 
 
-def padding_if_any(ids: Tensor, symbol: int) -> Tensor | None:
+def padding_mask_or_none(ids: Tensor, pad_id: int) -> Tensor | None:
     """The same; None where no row is padded: attention without a mask is faster."""
-    return padding(ids, symbol) if (ids == symbol).any() else None
+    return padding_mask(ids, pad_id) if (ids == pad_id).any() else None
 
 
-def causal(queries: int, keys: int | None = None, device: torch.device | None = None) -> Tensor:
-    """Query t may look at keys 0..t: (T, S). With more keys than queries, the queries are the last ones."""
+def causal_mask(queries: int, keys: int | None = None, device: torch.device | None = None) -> Tensor:
+    """Query t may attend to keys 0..t: (T, S). With more keys than queries, the queries are the last ones."""
     keys = queries if keys is None else keys
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
 def same_document(queries: Tensor, keys: Tensor) -> Tensor:
-    """Block-diagonal: a query may look at the keys of its own sentence, (B, 1, T, S) from segments."""
+    """Block-diagonal: a query may attend to the keys of its own document, (B, 1, T, S) from document ids."""
     return ((queries[:, :, None] == keys[:, None, :]) & (keys != 0)[:, None, :])[:, None]
 
 
-def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+def combine(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     """What both allow; None allows everything."""
     if first is None:
         return second
@@ -67,8 +66,8 @@ def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
 
 
 def position_ids(document_ids: Tensor) -> Tensor:
-    """Each token's place in its own sentence, 0 first: (B, T) from segments whose sentences stand together."""
+    """Each token's position in its own document, from 0: (B, T) from document ids, each document contiguous."""
     index = torch.arange(document_ids.shape[1], device=document_ids.device).expand_as(document_ids)
-    begins = torch.ones_like(document_ids, dtype=torch.bool)
-    begins[:, 1:] = document_ids[:, 1:] != document_ids[:, :-1]
-    return index - torch.where(begins, index, 0).cummax(dim=1).values
+    is_first = torch.ones_like(document_ids, dtype=torch.bool)
+    is_first[:, 1:] = document_ids[:, 1:] != document_ids[:, :-1]
+    return index - torch.where(is_first, index, 0).cummax(dim=1).values

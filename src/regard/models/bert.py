@@ -167,7 +167,7 @@ class Bert(Model):
 
     def forward(self, ids: Tensor, segment_ids: Tensor | None = None) -> EncoderOutput:
         hidden = self.embedding(ids, segment_ids)
-        mask = masks.padding_if_any(ids, self.config.special_ids.pad_id)
+        mask = masks.padding_mask_or_none(ids, self.config.special_ids.pad_id)
         for block in self.blocks:
             hidden = block(hidden, mask)
         return EncoderOutput(hidden, torch.tanh(self.pooler(hidden[:, 0])) if self.config.pooler else None)

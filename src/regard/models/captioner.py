@@ -336,7 +336,7 @@ class TransformerDecoder(nn.Module):
 
     def start(self, grid: Tensor, first: Tensor) -> CrossAttentionState:
         """Keys and values of the grid (B, P, D) for each block, projected once an image."""
-        memory = [block.cross_attention.remember(grid) for block in self.blocks]  # type: ignore[union-attr, operator]
+        memory = [block.cross_attention.project_memory(grid) for block in self.blocks]  # type: ignore[union-attr, operator]
         return CrossAttentionState(first, memory, [KVCache() for _ in self.blocks])
 
     def forward(self, target: Tensor, state: CrossAttentionState, collected: list[Tensor] | None = None) -> Tensor:
@@ -380,14 +380,14 @@ class DecoderBlock(nn.Module):
         return self.hidden(hidden)
 
     def _self_attention(self, hidden: Tensor, cache: KVCache | None) -> Tensor:
-        return self.attention.look_around(hidden, causal=True, cache=cache)
+        return self.attention.self_attend(hidden, causal=True, cache=cache)
 
     def _cross_attention(self, hidden: Tensor, memory: KeysValues, collected: list[Tensor] | None) -> Tensor:
         # The beams of an image share its memory: (B * beams, 1, D) queries become (B, beams, D).
         shared = hidden.reshape(len(memory.key), -1, hidden.shape[-1])
         if collected is None:
-            return self.cross_attention.look(shared, memory).reshape(hidden.shape)
-        found, weights = self.cross_attention.look_and_show(shared, memory)
+            return self.cross_attention.cross_attend(shared, memory).reshape(hidden.shape)
+        found, weights = self.cross_attention.cross_attend_with_weights(shared, memory)
         collected.append(weights)
         return found.reshape(hidden.shape)
 

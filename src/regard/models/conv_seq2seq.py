@@ -96,7 +96,7 @@ class ConvTranslator(Model):
         return logits[:, 0], ConvState(state.first, state.memory, past, state.length + 1)
 
     def _read(self, source: Tensor) -> "Memory":
-        mask = masks.padding(source, self.config.special_ids.pad_id)  # (B, 1, 1, S)
+        mask = masks.padding_mask(source, self.config.special_ids.pad_id)  # (B, 1, 1, S)
         real = mask[:, 0, 0, :, None]  # (B, S, 1)
         embedded = self._embed(source, start=0)
         hidden = embedded

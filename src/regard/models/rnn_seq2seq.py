@@ -124,7 +124,7 @@ class RNNTranslator(Model):
 
     def _read(self, source: Tensor) -> tuple[list[Tensor], "Kept"]:
         """The first states of the decoder, and what the bridge keeps of the source."""
-        mask = masks.padding(source, self.config.special_ids.pad_id)
+        mask = masks.padding_mask(source, self.config.special_ids.pad_id)
         lengths = mask.sum(-1).flatten()
         hidden, last = self.dropout(self.embedding(source)), []
         for layer in self.encoder:

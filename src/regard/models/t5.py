@@ -133,18 +133,18 @@ class T5(Model):
 
         Rows are padded at the end.
         """
-        mask = masks.padding(source, self.config.special_ids.pad_id)
+        mask = masks.padding_mask(source, self.config.special_ids.pad_id)
         memory = self.encoder(self.embedding(source), mask)
         # A padded target needs no mask: padding is at the end, and attention is causal.
-        return self.logits(self._decode(target, self.decoder.remember(memory), mask))
+        return self.logits(self._decode(target, self.decoder.project_memory(memory), mask))
 
     def start(self, source: Tensor) -> CrossAttentionState:
         """Encode the source (B, S) once; the state that `step` needs."""
-        mask = masks.padding(source, self.config.special_ids.pad_id)
+        mask = masks.padding_mask(source, self.config.special_ids.pad_id)
         memory = self.encoder(self.embedding(source), mask)
         return CrossAttentionState(
             first=source.new_full((len(source),), self.config.special_ids.bos_id),
-            memory=self.decoder.remember(memory),
+            memory=self.decoder.project_memory(memory),
             memory_mask=None if bool(mask.all()) else mask,
             caches=[KVCache() for _ in self.decoder.blocks],
         )
@@ -227,7 +227,7 @@ class EncoderBlock(nn.Module):
 
     def forward(self, hidden: Tensor, mask: Tensor, bias: Tensor) -> Tensor:
         normed = self.norm_attention(hidden)
-        hidden = hidden + self.dropout(self.attention.look_around(normed, mask, score_bias=bias))
+        hidden = hidden + self.dropout(self.attention.self_attend(normed, mask, score_bias=bias))
         hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         return self.hidden(hidden)
 
@@ -242,9 +242,9 @@ class Decoder(nn.Module):
         self.norm = nn.RMSNorm(config.width, eps=config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
 
-    def remember(self, memory: Tensor) -> list[KeysValues]:
+    def project_memory(self, memory: Tensor) -> list[KeysValues]:
         """Keys and values of the memory for each block, projected once a sentence."""
-        return [block.cross_attention.remember(memory) for block in self.blocks]  # type: ignore[union-attr, operator]
+        return [block.cross_attention.project_memory(memory) for block in self.blocks]  # type: ignore[union-attr, operator]
 
     def forward(
         self,
@@ -280,10 +280,10 @@ class DecoderBlock(nn.Module):
         self, hidden: Tensor, bias: Tensor, memory: KeysValues, memory_mask: Tensor | None, cache: KVCache | None
     ) -> Tensor:
         normed = self.norm_attention(hidden)
-        hidden = hidden + self.dropout(self.attention.look_around(normed, causal=True, cache=cache, score_bias=bias))
+        hidden = hidden + self.dropout(self.attention.self_attend(normed, causal=True, cache=cache, score_bias=bias))
         # Beams share the memory of their sentence: queries (B * beams, 1, D) become (B, beams, D).
         shared = self.norm_cross_attention(hidden).reshape(len(memory.key), -1, hidden.shape[-1])
-        found = self.cross_attention.look(shared, memory, memory_mask).reshape(hidden.shape)
+        found = self.cross_attention.cross_attend(shared, memory, memory_mask).reshape(hidden.shape)
         hidden = hidden + self.dropout(found)
         hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         return self.hidden(hidden)

@@ -154,20 +154,20 @@ class Transformer(Model):
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits (B, T, V) for source (B, S) and target (B, T), which begins with `bos_id`; both padded at the end."""
-        mask = masks.padding(source, self.config.special_ids.pad_id)
+        mask = masks.padding_mask(source, self.config.special_ids.pad_id)
         memory = self.encoder(self._embed(self.embedding, source), mask)
         # The target needs no padding mask: padding stands at the end, and the causal mask hides it.
         hidden = self._embed(self._target_embedding, target)
-        return self.logits(self.decoder(hidden, self.decoder.remember(memory), mask))
+        return self.logits(self.decoder(hidden, self.decoder.project_memory(memory), mask))
 
     def start(self, source: Tensor) -> CrossAttentionState:
         """Encode the source (B, S) once; the state of `step`."""
-        mask = masks.padding(source, self.config.special_ids.pad_id)
+        mask = masks.padding_mask(source, self.config.special_ids.pad_id)
         head_width = self.config.width // self.config.heads
         memory = encode_unpadded(self._encode, source, mask, encoder=self.encoder, head_width=head_width)
         return CrossAttentionState(
             first=source.new_full((len(source),), self.config.special_ids.bos_id),
-            memory=self.decoder.remember(memory),
+            memory=self.decoder.project_memory(memory),
             memory_mask=None if bool(mask.all()) else mask,
             caches=[KVCache() for _ in self.decoder.blocks],
         )
@@ -276,9 +276,9 @@ class Decoder(nn.Module):
         self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(layers))
         self.norm = LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
-    def remember(self, memory: Tensor) -> list[KeysValues]:
+    def project_memory(self, memory: Tensor) -> list[KeysValues]:
         """Keys and values of the memory for each block, projected once a sentence."""
-        return [block.remember(memory) for block in self.blocks]  # type: ignore[operator]
+        return [block.project_memory(memory) for block in self.blocks]  # type: ignore[operator]
 
     def forward(
         self,
@@ -326,13 +326,13 @@ class DecoderBlock(nn.Module):
             hidden = self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
         return self.hidden(hidden)
 
-    def remember(self, memory: Tensor) -> KeysValues:
-        return self.cross_attention.remember(memory)
+    def project_memory(self, memory: Tensor) -> KeysValues:
+        return self.cross_attention.project_memory(memory)
 
     def _self_attention(self, hidden: Tensor, cache: KVCache | None) -> Tensor:
-        return self.attention.look_around(hidden, causal=True, cache=cache)
+        return self.attention.self_attend(hidden, causal=True, cache=cache)
 
     def _cross_attention(self, hidden: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
         # The beams of a sentence share its memory: (B * beams, 1, D) queries become (B, beams, D).
         shared = hidden.reshape(len(memory.key), -1, hidden.shape[-1])
-        return self.cross_attention.look(shared, memory, mask).reshape(hidden.shape)
+        return self.cross_attention.cross_attend(shared, memory, mask).reshape(hidden.shape)

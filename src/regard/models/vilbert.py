@@ -182,8 +182,8 @@ class ViLBERT(Model):
 
     def forward(self, ids: Tensor, segment_ids: Tensor | None, regions: Tensor, boxes: Tensor) -> EncoderOutput:
         check_regions(self.config.vision, ids, regions, boxes)
-        text_mask = masks.padding_if_any(ids, self.config.special_ids.pad_id)
-        region_mask = masks.padding_if_any(boxes.any(-1), False)
+        text_mask = masks.padding_mask_or_none(ids, self.config.special_ids.pad_id)
+        region_mask = masks.padding_mask_or_none(boxes.any(-1), False)
         hidden, regions = self.text_embedding(ids, segment_ids), self.region_embedding(regions, boxes)
         for block in self.text_blocks:
             hidden = block(hidden, text_mask)
