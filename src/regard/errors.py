@@ -1,4 +1,4 @@
-"""The exceptions of regard, as one tree. The command line and the server catch RegardError and nothing else.
+"""The exceptions of regard, as one tree. The command line catches RegardError and nothing else.
 
     RegardError            a mistake of the user or a fault outside regard: one line with the fix
     ├── ConfigError        an unknown key, a wrong value, or values that do not fit together

@@ -26,22 +26,20 @@ def compare(
     ] = None,
     rungs: Annotated[
         str,
-        typer.Option(
-            help="Which: rnn,rnn-context,rnn-attention,conv,transformer; fewer, with commas.", show_default="all five"
-        ),
+        typer.Option(help="Comma-separated: rnn,rnn-context,rnn-attention,conv,transformer.", show_default="all five"),
     ] = "",
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each, with other seeds; mean ± deviation.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="A short form: under ten minutes on two cores.")] = False,
-    memory: Annotated[bool, typer.Option(help="Also: what each kind can carry over how far.")] = True,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each model with different seeds; mean ± deviation.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="A short comparison: under ten minutes on two cores.")] = False,
+    memory: Annotated[bool, typer.Option(help="Also run the long-memory test: accuracy by distance.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """The ladder: five translators of one size on the same data, tokens and seeds, side by side.
+    """Train five translators of the same size on the same data, token budget and seeds, and compare them.
 
-    The RNN that hands over its last state, with a fixed context, with attention; convolution; the Transformer. Writes
-    a table (.txt, .json, .csv), a picture (.png, .svg) and report.html into the folder. What is trained there already
-    is used as it is. Without DATA the built-in world is used, with passages of up to four sentences: about a quarter of
-    an hour a seed on two cores. Each kind has its own optimizer and rate, found by a few short runs on the world (for
-    DATA the rates were not tried out); all else is the same.
+    The RNN with its last state, with a fixed context and with attention; the convolutional translator; the Transformer.
+    Writes a table (.txt, .json, .csv), a figure (.png, .svg) and report.html into the folder. Finished runs in the
+    folder are reused. Without DATA it uses synthetic passages of up to four sentences: about a quarter of an hour a
+    seed on two cores. Each model has its own optimizer and learning rate, tuned in a few short runs on the synthetic
+    data (not retuned for your DATA); everything else is the same.
 
     Examples:
 
@@ -64,7 +62,7 @@ def compare(
             folder, paths, assignments, rungs=chosen, seeds=seeds, quick=quick, memory=memory, command=command
         )
     except Stopped as stopped:
-        note("stopped and saved; the same command goes on from there")
+        note("stopped and saved; run the same command to resume")
         raise typer.Exit(128 + stopped.signal) from None
     if as_json:
         print_json(found.as_dict())
@@ -79,30 +77,36 @@ def cost(
         Path | None, typer.Argument(metavar="[MODEL]", help="A model folder; none: a layer of each kind.")
     ] = None,
     width: Annotated[
-        int | None, typer.Option(min=2, help="Of the layers: d.", show_default=f"{LAYER_DEFAULTS['width']}")
+        int | None, typer.Option(min=2, help="Layer width d, without MODEL.", show_default=f"{LAYER_DEFAULTS['width']}")
     ] = None,
     heads: Annotated[
-        int | None, typer.Option(min=1, help="Of self-attention: h.", show_default=f"{LAYER_DEFAULTS['heads']}")
+        int | None,
+        typer.Option(
+            min=1, help="Heads h of self-attention, without MODEL.", show_default=f"{LAYER_DEFAULTS['heads']}"
+        ),
     ] = None,
     kernel: Annotated[
         int | None,
-        typer.Option(min=2, help="Of a convolution: k, words in a window.", show_default=f"{LAYER_DEFAULTS['kernel']}"),
+        typer.Option(
+            min=2, help="Kernel size k of the convolution, without MODEL.", show_default=f"{LAYER_DEFAULTS['kernel']}"
+        ),
     ] = None,
     longest: Annotated[
         int | None,
         typer.Option(
-            min=128, max=32_768, help="n goes from 32 up to there.", show_default=f"{LAYER_DEFAULTS['longest']}"
+            min=128, max=32_768, help="Largest n; the smallest is 32.", show_default=f"{LAYER_DEFAULTS['longest']}"
         ),
     ] = None,
-    batch: Annotated[
-        int | None, typer.Option(min=1, help="Of a MODEL: sentences side by side.", show_default="8")
-    ] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Batch size, with MODEL.", show_default="8")] = None,
     source: Annotated[
-        int | None, typer.Option(min=1, help="Of a MODEL: tokens read.", show_default="128, or half its context")
+        int | None,
+        typer.Option(min=1, help="Source length in tokens, with MODEL.", show_default="128, or half its context"),
     ] = None,
     target: Annotated[
         int | None,
-        typer.Option(min=1, help="Of a MODEL that writes: tokens written.", show_default="128, or half its context"),
+        typer.Option(
+            min=1, help="Target length in tokens, with a MODEL that generates.", show_default="128, or half its context"
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The curves as .png, .svg or .pdf.")] = None,
     as_json: AsJson = False,

@@ -67,7 +67,7 @@ def evaluate(
         int | None, typer.Option(min=2, help="Sample this many times instead; shows mean and deviation.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Only the first this many pairs, tokens, rows or images.")
+        int | None, typer.Option(min=1, help="Evaluate only the first N pairs, tokens, rows or images.")
     ] = None,
     gold: Annotated[Path | None, typer.Option(help="Gold word alignments of DATA, a line a pair: 0-0 1-2 2?3.")] = None,
     alignments: Annotated[

@@ -1,6 +1,6 @@
-"""The ladder: the five translators of the road, trained on the same data, tokens and seeds, and what they reach.
+"""Train the five translators of the comparison on the same data, tokens and seeds, and collect their metrics.
 
-A rung that is trained already is used as it is, so that a ladder can be stopped and gone on with, or get more seeds.
+Finished runs are reused, so that a comparison can be stopped and resumed, or get more seeds.
 """
 
 import json
@@ -39,7 +39,7 @@ Follow = Callable[[Iterator[Report]], Report]
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the user asked for it
-    """A run was stopped by a signal and saved; the ladder goes on from there the next time."""
+    """A run was stopped by a signal and saved; the same command resumes it."""
 
     def __init__(self, signal: int) -> None:
         super().__init__(signal)

@@ -82,7 +82,7 @@ class _Walk:
             self._skip(self._value_size(kind))
 
     def _check_tensor(self) -> tuple[bytes, int]:
-        """The name of a tensor, and where it ends behind the header."""
+        """The name of a tensor, and the offset of its end, counted after the header."""
         from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
         name = self._string()

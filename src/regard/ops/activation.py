@@ -13,7 +13,7 @@ from regard.ops.dispatch import c_library
 
 C_ACTIVATIONS = {"gelu": 0, "gelu_tanh": 1, "swish": 2, "relu": 3}  # the enum of csrc/activation.h
 NO_ACTIVATION = 4
-IN_TORCH = ("relu",)  # torch's own is as fast; C has it only behind a product
+IN_TORCH = ("relu",)  # torch's own is as fast; the C form exists only fused after a matrix product
 TORCH_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "swish": F.silu,

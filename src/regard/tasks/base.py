@@ -1,4 +1,4 @@
-"""What a task is: one value, which `regard.load`, `run`, `evaluate`, `export` and the server all go by.
+"""What a task is: one value, which `regard.load`, `run`, `evaluate` and `export` all go by.
 
 Each task package has its `Task` in `__init__.py`, and `regard.tasks.TASKS` lists them. Whatever needs torch is named as
 "module:attribute" and imported when it is first used, so that `regard run --help` can list the options of every task.

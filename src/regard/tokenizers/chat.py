@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import InputError
-from regard.limits import LimitError, Worker
+from regard.sandbox import LimitError, Worker
 
 MAX_SECONDS = 2.0
 MAX_MEGABYTES = 256

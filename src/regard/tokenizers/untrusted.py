@@ -2,7 +2,7 @@
 
 The tokenizer library trusts its file: some settings make it panic, loop or allocate without bound when a text comes. A
 file made of the common components with ordinary settings is read as it is. Any other is first tried on a few texts in
-a child process with bounds on time and memory (regard.limits); what fails there is refused with one line.
+a child process with bounds on time and memory (regard.sandbox); what fails there is refused with one line.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 import tokenizers
 
 from regard.errors import FolderError
-from regard.limits import LimitError, Worker
+from regard.sandbox import LimitError, Worker
 
 MAX_SECONDS = 4.0
 MAX_MEGABYTES = 768

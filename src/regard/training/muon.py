@@ -1,4 +1,4 @@
-"""Muon: momentum with an orthogonalize update, for the matrices of a network (Jordan 2024).
+"""Muon: momentum with orthogonalized updates, for the matrices of a network (Jordan 2024).
 
 A few large singular values dominate a gradient; orthogonalizing gives every direction the same size, and small models
 learn in about half the steps. It runs in the precision of the weights (torch.optim.Muon uses bfloat16, which is very

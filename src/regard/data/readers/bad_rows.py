@@ -35,7 +35,7 @@ class BadRow:
 class BadRows:
     """Report of skipped rows: how many of each kind, and the first five.
 
-    `left_out` counts rows that are valid but no examples, by the reason.
+    `left_out` counts valid rows that are not used as examples, by reason.
     """
 
     first: list[BadRow] = field(default_factory=list)

@@ -1,1 +1,1 @@
-"""Scripts that run in a child process with bounds (regard.limits); they import nothing of regard."""
+"""Scripts that run in a child process with bounds (regard.sandbox); they import nothing of regard."""

@@ -1,4 +1,4 @@
-"""Renders chat templates, a line of JSON each way; run by `regard.limits.Worker`, never imported."""
+"""Renders chat templates, a line of JSON each way; run by `regard.sandbox.Worker`, never imported."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Tries a tokenizer.json on a few texts, a line of JSON each way; run by `regard.limits.Worker`, never imported."""
+"""Tries a tokenizer.json on a few texts, a line of JSON each way; run by `regard.sandbox.Worker`, never imported."""
 
 import json
 import os
