@@ -82,7 +82,9 @@ def test_logits_are_one_a_word_and_place(example, model, ids):
 
 
 def test_the_logits_are_what_was_read_times_the_table(example, model, ids):
-    assert_close(model.hidden_states(ids) @ model.output_embeddings.T, model(ids))
+    hidden = model.hidden_states(ids)
+    assert_close(hidden @ model.output_embeddings.T, model(ids))
+    assert_close(model.logits(hidden), model(ids))
     assert (model.output_embeddings is model.embedding.weight) == example.config.tie_embeddings
 
 

@@ -9,6 +9,10 @@ by it how they drive a model:
     captioner         model(pixels, target) -> logits (B, T, V); start(pixels) and step(tokens, state)
     vision_language   model(ids, segment_ids, regions, boxes) -> outputs of tokens, regions and the pair
 
+A causal_lm also has `hidden_states(ids, document_ids)`, `logits(hidden)` and `output_embeddings`, for a loss that does
+not compute all logits at once. Every model has `input_embeddings`; what generates has `alignment_taps`, the taps of its
+attention to the source; `blocks`, if there are any, are what is compiled, checkpointed and sharded one by one.
+
 The config of each has `flops`: the cost of a forward pass over one row, a `regard.layers.cost.ForwardCost`:
 
     seq2seq           flops(source, target)               tokens of both sides
