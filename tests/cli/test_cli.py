@@ -228,7 +228,7 @@ def test_recipes_lists_and_shows(here):
         (["train", "translator", "-o", "/dev/null/x"], "cannot write to /dev/null/x"),
         (["run", "nowhere", "hello"], "there is no folder or file nowhere"),
         (["run", "nowhere.gguf", "hello"], "there is no folder or file nowhere.gguf"),
-        (["run", "{trained}", "hello", "--num-beams", "0"], "num_beams is 0, wanted 1 to 10,000"),
+        (["run", "{trained}", "hello", "--num-beams", "0"], "num_beams is 0, wanted 1 to 100,000"),
         (["run", "{trained}", "hello", "--sample", "--temperature", "0"], "temperature is 0.0, wanted more than 0"),
         (["run", "{trained}", "hello", "--sample", "--num-beams", "4"], "two strategies"),
         (

@@ -182,7 +182,7 @@ def test_a_seed_makes_a_sample_repeatable():
         (lambda: Sample(temperature=math.nan), "temperature is nan"),
         (lambda: Sample(top_k=0), "top_k is 0, wanted 1 or more"),
         (lambda: Sample(top_p=1.5), "top_p is 1.5"),
-        (lambda: Beam(0), "num_beams is 0, wanted 1 to 10,000"),
+        (lambda: Beam(0), "num_beams is 0, wanted 1 to 100,000"),
         (lambda: Beam(2, num_return=3), "num_return is 3, wanted 1 to num_beams, which is 2"),
     ],
 )

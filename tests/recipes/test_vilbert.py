@@ -261,7 +261,7 @@ def test_retrieval_is_learned_with_pretraining_and_without(pretrained, tmp_path)
 
 def test_what_cannot_be_begun_is_one_line(pretrained, tmp_path):
     settings = [*TINY, *SHORT, "model.vision.patch_size=none", "model.vision.features=7"]
-    with pytest.raises(ConfigError, match=r"model.vision.features=7: scenes are seen as pixels"):
+    with pytest.raises(ConfigError, match=r"model.vision.features=7: scenes have pixels, no features"):
         trained("vilbert", TrainingInputs(), settings, tmp_path / "run2")
 
 

@@ -22,7 +22,7 @@ NUCLEUS_TOPK = 1024  # tokens that mostly make up a nucleus; all are sorted only
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-30, 1e30  # what float32 can divide by; beyond them nothing changes
 
 
-MAX_TEXTS = 10_000  # samples or beams of one input, each a row of the batch
+MAX_TEXTS = 100_000  # samples or beams of one input, each a row of the batch
 
 
 @dataclass(frozen=True)
