@@ -41,7 +41,7 @@ PARTS = {
     "norm_feed_forward": ("ffn_norm",),
     "feed_forward.contract": ("ffn_down",),
 }
-WHOLE = {
+TOP_LEVEL = {
     "embedding.weight": "token_embd.weight",
     "positions.weight": "position_embd.weight",
     "norm.weight": "output_norm.weight",
@@ -49,7 +49,7 @@ WHOLE = {
     "output.weight": "output.weight",
 }
 LLAMA = Names(
-    WHOLE,
+    TOP_LEVEL,
     "blk.{}.",
     {
         **PARTS,
@@ -57,7 +57,7 @@ LLAMA = Names(
         "feed_forward.expand": ("ffn_gate", "ffn_up"),
     },
 )
-GPT2 = Names(WHOLE, "blk.{}.", {**PARTS, "attention.project": ("attn_qkv",), "feed_forward.expand": ("ffn_up",)})
+GPT2 = Names(TOP_LEVEL, "blk.{}.", {**PARTS, "attention.project": ("attn_qkv",), "feed_forward.expand": ("ffn_up",)})
 
 
 def is_gguf(path: Path) -> bool:

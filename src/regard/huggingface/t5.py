@@ -221,7 +221,7 @@ def files(model: nn.Module, tokenizer: Any, **search: Any) -> dict[str, bytes]:
 
 # ------------------------------------------------ names
 
-WHOLE = {
+TOP_LEVEL = {
     "embedding.weight": SHARED,
     "output.weight": HEAD,
     **{f"{side}.norm.weight": f"{side}.final_layer_norm.weight" for side in ("encoder", "decoder")},
@@ -240,8 +240,8 @@ GATED = ("wi_0", "wi_1")  # the gate and the rest: the two halves of our `expand
 
 def their_names(ours: str, config: T5Config) -> list[str]:
     """Their names for one of our weights: two for the joined matrix of a gated feed-forward network."""
-    if ours in WHOLE:
-        return [WHOLE[ours]]
+    if ours in TOP_LEVEL:
+        return [TOP_LEVEL[ours]]
     side, _, number, module, *rest = ours.split(".")  # encoder.blocks.3.attention.query.weight
     sublayer = module.removeprefix("norm_")
     block = f"{side}.block.{number}.layer.{[*SUBLAYERS[side]].index(sublayer)}"
