@@ -70,7 +70,7 @@ def here(monkeypatch, capsys):
         words = list(map(str, arguments))
         monkeypatch.setattr(sys, "argv", ["regard", *words])
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        monkeypatch.delenv("REGARD_DEBUG", raising=False)
+        monkeypatch.setenv("REGARD_DEBUG", "")  # --debug sets it; undone after the test, also where it was not set
         capsys.readouterr()
         with pytest.raises(SystemExit) as leaving:
             main()
