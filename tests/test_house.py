@@ -116,7 +116,7 @@ except SystemExit as leaving:
 
 
 def test_the_public_names_are_these():
-    assert sorted(regard.__all__) == ["Beam", "Greedy", "RegardError", "Sample", "__version__", "load", "watch"]
+    assert sorted(regard.__all__) == ["Beam", "Greedy", "RegardError", "Sample", "__version__", "capture", "load"]
     for name in regard.__all__:
         assert getattr(regard, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -18,10 +18,10 @@ _PUBLIC = {
     "Greedy": "regard.generation",
     "Sample": "regard.generation",
     "Beam": "regard.generation",
-    "watch": "regard.inspection.capture",
+    "capture": "regard.inspection.capture",
 }
 
-__all__ = ["Beam", "Greedy", "RegardError", "Sample", "__version__", "load", "watch"]
+__all__ = ["Beam", "Greedy", "RegardError", "Sample", "__version__", "capture", "load"]
 
 
 def __getattr__(name: str) -> Any:

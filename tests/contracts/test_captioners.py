@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from regard.checkpoint import assign_weights, encode_tensors, read_tensors
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation.decode import Limits
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture, points
 from regard.layers.positions import LearnedPositions
 from regard.layers.quantized import quantize
 from regard.layers.tap import taps
@@ -148,9 +148,9 @@ def test_beams_of_a_picture_share_its_grid(model, pixels, target):
 
 def test_watched_equals_unwatched_and_every_tap_fires(model, pixels, target):
     plain = model(pixels, target)
-    with watch(model, "*") as seen:
+    with capture(model, "*") as seen:
         assert_close(model(pixels, target), plain, atol=2e-5, rtol=1e-4)
-    assert set(seen) == set(taps(model))
+    assert set(seen) == set(points(model))
     for path, values in seen.items():
         for value in values if path.endswith("weights") else []:
             assert_close(value.sum(-1), torch.ones(value.shape[:-1]), msg=f"rows of {path} do not sum to 1")
@@ -159,7 +159,7 @@ def test_watched_equals_unwatched_and_every_tap_fires(model, pixels, target):
 def test_the_alignment_taps_are_all_that_looks_at_the_grid(model, pixels, target):
     looking = [path for path in taps(model) if path.endswith("weights") and not path.startswith("encoder")]
     assert model.alignment_taps == [path for path in looking if ".attention." not in path]
-    with watch(model, *model.alignment_taps) as seen:
+    with capture(model, *model.alignment_taps) as seen:
         model(pixels, target)
     for values in seen.values():
         weights = torch.cat(values, dim=2)
@@ -168,7 +168,7 @@ def test_the_alignment_taps_are_all_that_looks_at_the_grid(model, pixels, target
 
 def test_a_look_is_the_same_pass_and_shows_what_the_taps_see(model, pixels, target):
     plain = model(pixels, target)
-    with watch(model, *model.alignment_taps) as seen:
+    with capture(model, *model.alignment_taps) as seen:
         logits, weights = model.forward_with_attention(pixels, target)
     assert_close(logits, plain, atol=2e-5, rtol=1e-4)
     assert_close(weights, torch.cat([torch.cat(values, dim=2) for values in seen.values()], dim=1))

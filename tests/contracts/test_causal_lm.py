@@ -11,8 +11,7 @@ from torch.testing import assert_close
 from regard.checkpoint import assign_weights, encode_tensors, read_tensors
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation.decode import Limits
-from regard.inspection.capture import watch
-from regard.layers.tap import taps
+from regard.inspection.capture import capture, points
 from regard.models import build
 from tests.contracts.examples import CAUSAL_LM, named
 
@@ -191,9 +190,9 @@ def test_beams_of_a_prompt_begin_with_its_cache(model, prompts, written):
 
 def test_watched_equals_unwatched_and_every_tap_fires(model, ids):
     plain = model(ids)
-    with watch(model, "*") as seen:
+    with capture(model, "*") as seen:
         assert_close(model(ids), plain)
-    assert set(seen) == set(taps(model))
+    assert set(seen) == set(points(model))
     for path, (value,) in seen.items():
         if path.endswith("weights"):
             assert_close(value.sum(-1), torch.ones(value.shape[:-1]), msg=f"rows of {path} do not sum to 1")
@@ -203,7 +202,7 @@ def test_watched_weights_of_blanks_are_zero_and_no_text_looks_at_them(model, ids
     document_ids = torch.ones_like(ids)
     document_ids[:2, :3] = 0
     plain = model(ids, document_ids)
-    with watch(model, "*.weights") as seen:
+    with capture(model, "*.weights") as seen:
         assert_close(model(ids, document_ids), plain)
     for (weights,) in seen.values():
         assert_close(weights.sum(-1), document_ids[:, None].expand(weights.shape[:-1]).float())
@@ -213,7 +212,7 @@ def test_watched_weights_of_blanks_are_zero_and_no_text_looks_at_them(model, ids
 @torch.no_grad()
 def test_watched_steps_equal_unwatched_ones(model, prompts, written):
     plain = stepped(model, prompts, written)
-    with watch(model, "*") as seen:
+    with capture(model, "*") as seen:
         assert_close(stepped(model, prompts, written), plain, atol=2e-5, rtol=1e-4)
     calls = 1 + 1 + written.shape[1]  # the prompts but for their last tokens, those, what was written
     assert {len(values) for values in seen.values()} == {calls}

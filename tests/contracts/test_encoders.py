@@ -7,8 +7,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 from torch.testing import assert_close
 
 from regard.checkpoint import assign_weights, encode_tensors, read_tensors
-from regard.inspection.capture import watch
-from regard.layers.tap import taps
+from regard.inspection.capture import capture, points
 from regard.models import build
 from tests.contracts.examples import ENCODERS, named
 
@@ -139,9 +138,9 @@ def test_order_matters(model, ids):
 
 def test_watched_equals_unwatched_and_every_tap_fires(model, ids, segment_ids):
     plain = said(model, ids, segment_ids)
-    with watch(model, "*") as seen:
+    with capture(model, "*") as seen:
         assert_same(said(model, ids, segment_ids), plain, ids)
-    assert set(seen) == set(taps(model))
+    assert set(seen) == set(points(model))
     for path, (value,) in seen.items():
         if path.endswith("weights"):
             assert_close(value.sum(-1), torch.ones(value.shape[:-1]), msg=f"rows of {path} do not sum to 1")
@@ -161,7 +160,7 @@ def test_gradient_reaches_every_parameter(model, ids, segment_ids):
 def test_a_row_of_padding_alone_has_finite_outputs_and_gradients(model, ids):
     rows = torch.cat([ids, torch.zeros_like(ids[:1])])
     for patterns in ((), ("*",)):
-        with watch(model, *patterns):
+        with capture(model, *patterns):
             found = said(model, rows)
         assert all(value.isfinite().all() for value in found.values())
         sum(value.square().mean() for value in found.values()).backward()

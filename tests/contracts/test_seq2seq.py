@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from regard.checkpoint import assign_weights, encode_tensors, read_tensors
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation.decode import Limits
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture, points
 from regard.layers.tap import taps
 from regard.models import MODELS, build
 from tests.contracts.examples import EXAMPLES, SEQ2SEQ, named
@@ -151,9 +151,9 @@ def test_beams_of_a_sentence_share_its_source(model, source, target):
 
 def test_watched_equals_unwatched_and_every_tap_fires(model, source, target):
     plain = model(source, target)
-    with watch(model, "*") as seen:
+    with capture(model, "*") as seen:
         assert_close(model(source, target), plain)
-    assert set(seen) == set(taps(model))
+    assert set(seen) == set(points(model))
     for path, values in seen.items():
         for value in values if path.endswith("weights") else []:
             assert_close(value.sum(-1), torch.ones(value.shape[:-1]), msg=f"rows of {path} do not sum to 1")

@@ -8,8 +8,7 @@ from torch.testing import assert_close
 
 from regard.checkpoint import assign_weights, encode_tensors, read_tensors
 from regard.errors import InputError
-from regard.inspection.capture import watch
-from regard.layers.tap import taps
+from regard.inspection.capture import capture, points
 from regard.models import build
 from tests.contracts.examples import VISION_LANGUAGE, named
 
@@ -175,9 +174,9 @@ def test_words_are_a_sequence_and_regions_a_set(model, inputs):
 
 def test_watched_equals_unwatched_and_every_tap_fires(model, inputs):
     plain = said(model, inputs)
-    with watch(model, "*") as seen:
+    with capture(model, "*") as seen:
         assert_same(said(model, inputs), plain, inputs)
-    assert set(seen) == set(taps(model))
+    assert set(seen) == set(points(model))
     for path, (value,) in seen.items():
         if path.endswith("weights"):
             keys = inputs[0] != 0 if value.shape[-1] == max(LENGTHS) else inputs[3].any(-1)
@@ -200,7 +199,7 @@ def test_gradient_reaches_every_parameter(model, inputs):
 def test_a_pair_of_padding_alone_has_finite_outputs_and_gradients(model, inputs):
     rows = tuple(torch.cat([one, torch.zeros_like(one[:1])]) for one in inputs)
     for patterns in ((), ("*",)):
-        with watch(model, *patterns):
+        with capture(model, *patterns):
             found = said(model, rows)
         kept = {name: value[real(name, rows)] for name, value in found.items()}
         assert all(value.isfinite().all() for value in kept.values())

@@ -10,7 +10,7 @@ import torch
 from regard.errors import ConfigError, InputError
 from regard.experiments import model_cost as costing
 from regard.experiments.model_cost import bytes_of, counted, model_cost, storages_of
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture
 from regard.models import build
 from regard.models.captioner import CaptionerConfig
 from regard.models.conv_seq2seq import ConvConfig
@@ -138,7 +138,7 @@ def test_the_formulas_beside_pictures_are_what_torch_counts(example, regions):
     inputs = ids, torch.zeros_like(ids), shown.regions, torch.rand(4, regions, 5)
     assert training_flops(model, [shown, shown]) == pytest.approx(2 * 6 * counted(model, *inputs), rel=1e-12)
     formula = example.config.flops(12, 5 / 4, regions)
-    with watch(model, "*.weights") as seen:
+    with capture(model, "*.weights") as seen:
         model(*inputs)
     assert 4 * formula.attention_weights == sum(value.numel() for (value,) in seen.values())
 

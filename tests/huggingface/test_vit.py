@@ -78,8 +78,9 @@ def test_the_numbers_are_those_of_transformers(folder, blocks):
     wanted = theirs(pixels, output_hidden_states=True)
     if blocks == "one":  # what the first block hands on, before any norm
         seen = []
-        model.blocks[0].hidden.watcher = seen.append
+        stop = model.blocks[0].hidden.watch(seen.append)
         model(pixels)
+        stop()
         assert (seen[0] - wanted.hidden_states[1]).abs().max() <= 1e-5
     else:
         assert wanted.last_hidden_state.std() > 0.5

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture
 from regard.layers import masks
 from regard.layers.attention import (
     Additive,
@@ -326,7 +326,7 @@ def test_words_piece_by_piece_with_a_cache_are_the_words_at_once(num_kv_heads, p
     rotary, cache = Rotary(4), KVCache(capacity=2)
     whole = attention(hidden, mask, apply_rotary=rotary(torch.arange(7)).apply_rotary).detach()
     found, start = [], 0
-    with torch.no_grad(), watch(attention, *["weights"] * watched):
+    with torch.no_grad(), capture(attention, *["weights"] * watched):
         for piece in pieces:
             stop = start + piece
             apply_rotary = rotary(torch.arange(start, stop)).apply_rotary

@@ -59,8 +59,9 @@ def test_padding_stays_where_it_is_needed_or_nothing_is_gained():
         with ops.disabled():
             assert padded(encoder())
         watched = encoder()
-        next(iter(taps(watched).values())).watcher = lambda value: None
+        stop = next(iter(taps(watched).values())).watch(lambda value: None)
         assert padded(watched)
+        stop()
         assert padded(encoder()) == (ops.why_disabled() is not None)
 
 

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from regard.errors import ConfigError
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture
 from regard.layers.recurrent import output_of
 from regard.models.rnn_seq2seq import RNNConfig, RNNTranslator
 
@@ -20,7 +20,7 @@ def build(bridge, **facts):
 
 def test_the_first_state_of_the_decoder_is_the_last_of_the_encoder():
     model = build("last_state", bidirectional=False)
-    with watch(model, "encoder.0.hidden") as seen:
+    with capture(model, "encoder.0.hidden") as seen:
         state = model.start(SOURCE)
     hidden = seen["encoder.0.hidden"][0]
     assert_close(output_of(state.states[0]), torch.stack([hidden[0, 3], hidden[1, 4]]))  # of each row's last word
@@ -29,7 +29,7 @@ def test_the_first_state_of_the_decoder_is_the_last_of_the_encoder():
 
 def test_a_fixed_context_is_the_last_state_at_every_step():
     model = build("fixed_context", bidirectional=False)
-    with watch(model, "encoder.0.hidden") as seen:
+    with capture(model, "encoder.0.hidden") as seen:
         state = model.start(SOURCE)
     last = torch.stack([seen["encoder.0.hidden"][0][0, 3], seen["encoder.0.hidden"][0][1, 4]])
     assert_close(state.kept[0], last)
@@ -46,7 +46,7 @@ def test_attention_is_bahdanaus_formula_at_every_step():
     """e_ti = v · tanh(W s_{t-1} + U h_i), a_t = softmax(e_t), c_t = Σ a_ti h_i, s_t = g(y_{t-1}, s_{t-1}, c_t)."""
     model = build("attention")
     bridge, cell = model.bridge, model.decoder[0]
-    with watch(model, "encoder.0.hidden", "bridge.weights", "states") as seen, torch.no_grad():
+    with capture(model, "encoder.0.hidden", "bridge.weights", "states") as seen, torch.no_grad():
         model(SOURCE, TARGET)
         memory = seen["encoder.0.hidden"][0]
         real = SOURCE != 0
@@ -79,7 +79,7 @@ def test_through_one_vector_only_its_width_comes_whatever_the_length():
 @pytest.mark.parametrize("similarity", ["additive", "dot", "scaled_dot"])
 def test_each_similarity_scores_as_it_says(similarity):
     model = build("attention", similarity=similarity)
-    with watch(model, "bridge.weights") as seen, torch.no_grad():
+    with capture(model, "bridge.weights") as seen, torch.no_grad():
         state = model.start(SOURCE)
         model.step(TARGET[:, 0], state)
     query, key = model.bridge.query(output_of(state.states[0]))[:, None], state.kept[0][:, 0]

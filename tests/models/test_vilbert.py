@@ -7,7 +7,7 @@ from torch.nn.functional import gelu, layer_norm
 from torch.testing import assert_close
 
 from regard.errors import ConfigError
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture
 from regard.models import model_class
 from regard.models.vilbert import TINY, StreamConfig, ViLBERTConfig, VisionConfig
 from tests.contracts.examples import EXAMPLES, Example, named
@@ -114,13 +114,13 @@ def test_what_a_word_looks_at_decides_what_it_hears(inputs):
     ids, segment_ids, regions, boxes = inputs
     path = "co_attention_layers.0.text_co_attention.attention.weights"
     alone = model(ids, segment_ids, regions[:, :1], boxes[:, :1]).hidden
-    with watch(model, path) as seen:
+    with capture(model, path) as seen:
         model(*inputs)
     assert seen[path][0].shape == (2, 3, 6, 4)
     tap = model.get_submodule(path)
-    tap.watcher = lambda weights: torch.zeros_like(weights).index_fill(-1, torch.tensor([0]), 1.0)
+    stop = tap.watch(lambda weights: torch.zeros_like(weights).index_fill(-1, torch.tensor([0]), 1.0))
     assert_close(model(*inputs).hidden, alone, atol=2e-5, rtol=1e-4)
-    tap.watcher = None
+    stop()
 
 
 def test_the_defaults_are_the_papers():
@@ -163,7 +163,7 @@ def test_each_head_has_its_outputs(example, inputs):
 @pytest.mark.parametrize("example", VILBERT, ids=named)
 def test_in_co_attention_each_stream_attends_to_the_other(example, inputs):
     model, config = example.loud_model(), example.config
-    with watch(model, "*_co_attention.attention.weights") as seen:
+    with capture(model, "*_co_attention.attention.weights") as seen:
         model(*inputs)
     (rows, length), regions = inputs[0].shape, inputs[2].shape[1]
     shapes = sorted(tuple(value.shape) for (value,) in seen.values())

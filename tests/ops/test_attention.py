@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from regard import ops
-from regard.layers.attention import attend
+from regard.layers.attention import AttentionTaps, attend
 from regard.layers.masks import Varlen
-from regard.layers.tap import Tap
 from regard.ops import attention as module
 from regard.ops.attention import gather_cache_rows, scaled_dot_product_attention, varlen_attention
 from tests.ops.forms import needs_kernels, num_threads, numbers
@@ -157,12 +156,13 @@ def test_sequences_of_an_unpadded_batch_are_the_sequences_alone(lengths, heads, 
 
 def test_without_kernels_or_watched_an_unpadded_batch_takes_a_mask():
     query, key, value = (numbers(1, 2, 9, 16, seed=seed) for seed in range(3))
-    varlen, tap = Varlen([4, 5]), Tap()
+    varlen, watched = Varlen([4, 5]), AttentionTaps()
     found = attend(query, key, value, varlen)
     with ops.disabled():
         assert_close(attend(query, key, value, varlen), found, atol=1e-6, rtol=1e-5)
-    tap.watcher = lambda weights: None
-    assert_close(attend(query, key, value, varlen, tap=tap), found, atol=1e-6, rtol=1e-5)
+    stop = watched.weights.watch(lambda weights: None)
+    assert_close(attend(query, key, value, varlen, taps=watched), found, atol=1e-6, rtol=1e-5)
+    stop()
     narrow = [part[..., :12] for part in (query, key, value)]  # no whole vectors
     assert_close(attend(*narrow, varlen)[:, :, :4], attend(*(part[:, :, :4] for part in narrow)), atol=1e-6, rtol=1e-5)
 

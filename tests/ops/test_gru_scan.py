@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture
 from regard.layers.recurrent import GRU, Recurrence
 from regard.models.rnn_seq2seq import RNNConfig, RNNTranslator
 from regard.ops.gru_scan import AttendingScan, GRUScan
@@ -50,7 +50,7 @@ def test_a_model_learns_the_same_from_the_loop_and_from_the_scan():
     target = torch.tensor([[1, 9, 10], [1, 11, 12]])
     parts = [part for part in model.parameters() if part.requires_grad]
     scanned = model(source, target)
-    with watch(model, "bridge.weights"):
+    with capture(model, "bridge.weights"):
         looped = model(source, target)
     assert_close(scanned, looped)
     assert "AttendingScan" in names(scanned.grad_fn)

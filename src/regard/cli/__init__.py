@@ -16,6 +16,8 @@ from typer.exceptions import TyperException
 from regard.cli import train  # isort: skip
 from regard.cli import run  # isort: skip
 from regard.cli import evaluate  # isort: skip
+from regard.cli import show  # isort: skip
+from regard.cli import trace  # isort: skip
 from regard.cli import check  # isort: skip
 from regard.cli import compare  # isort: skip
 from regard.cli import embeddings  # isort: skip
@@ -40,6 +42,8 @@ __all__ = [
     "recipes",
     "run",
     "scenes",
+    "show",
+    "trace",
     "train",
 ]
 

@@ -42,8 +42,7 @@ from regard.experiments.adapters import (
 )
 from regard.generation import Beam, Greedy, generate
 from regard.generation.decode import Limits
-from regard.inspection.capture import watch
-from regard.layers.tap import taps
+from regard.inspection.capture import capture, points
 from regard.training.validation import evaluation_mode
 
 SAME = 1e-4  # the largest deviation, in spreads of the logits, that rounding to float32 may cause
@@ -220,7 +219,7 @@ def beam_of_one_is_greedy(adapter: ModelAdapter) -> float:
 def watched_is_unwatched(adapter: ModelAdapter) -> float:
     source, target = random_source(adapter), random_target(adapter)
     unwatched = adapter.outputs(source, target)
-    with watch(adapter.module, *_taps(adapter, "")):
+    with capture(adapter.module, *_taps(adapter, "")):
         return _largest_deviation(adapter.outputs(source, target), unwatched)
 
 
@@ -228,7 +227,7 @@ def watched_is_unwatched(adapter: ModelAdapter) -> float:
 def rows_sum_to_one(adapter: ModelAdapter) -> float:
     # The left padding of shorter prompts attends to nothing: its rows are zero.
     lengths = (9,) * len(LENGTHS) if isinstance(adapter, CausalLMAdapter) else LENGTHS
-    with watch(adapter.module, *_taps(adapter, ".weights")) as watched:
+    with capture(adapter.module, *_taps(adapter, ".weights")) as watched:
         adapter.outputs(random_source(adapter, lengths), random_target(adapter))
     rows = torch.cat([value.sum(-1).flatten() for values in watched.values() for value in values])
     return (rows - 1).abs().max().item()
@@ -334,7 +333,7 @@ def dead_parameters(adapter: ModelAdapter) -> float:
 
 
 def _taps(adapter: ModelAdapter, ending: str) -> list[str]:
-    found = [path for path in taps(adapter.module) if path.endswith(ending)]
+    found = [path for path in points(adapter.module) if path.endswith(ending)]
     if not found:
         raise NotApplicable("it has no attention" if ending else "it has no taps")
     return found

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture
 from regard.inspection.curves import Curve, Panel, save_curves
 from regard.layers import cost
 from regard.layers.attention import MultiHeadAttention, attend, attend_written_out
@@ -350,7 +350,7 @@ def pairings(lengths: tuple[tuple[int, int], ...] = ((16, 16), (64, 16), (16, 64
     model = Transformer(TransformerConfig(vocab_size=16, width=8, heads=1, layers=1, feed_forward=8)).eval()
     found = []
     for n, m in lengths:
-        with watch(model, "*.weights") as watched:
+        with capture(model, "*.weights") as watched:
             model(torch.full((1, n), 3), torch.full((1, m), 3))
         weights = sum(value.numel() for values in watched.values() for value in values)
         found.append(Pairing(n, m, n * n + m * m + n * m, weights))

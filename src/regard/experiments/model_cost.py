@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from regard import ops
 from regard.errors import ConfigError, InputError
 from regard.experiments.adapters import random_ids
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture
 from regard.layers.cost import ForwardCost
 from regard.layers.kv_cache import KVCache
 from regard.layers.tap import taps
@@ -278,7 +278,7 @@ def _weight_bytes(model: Any, attention: list[str], *inputs: Tensor) -> float:
     if not attention:
         model(*inputs)
         return 0.0
-    with watch(model, *attention) as watched:
+    with capture(model, *attention) as watched:
         model(*inputs)
     return float(sum(value.nbytes for values in watched.values() for value in values))
 

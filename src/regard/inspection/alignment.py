@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture
 
 
 @torch.inference_mode()
@@ -28,7 +28,7 @@ def alignment_matrix(model: Any, source: list[int], target: list[int]) -> np.nda
 @torch.inference_mode()
 def cross_attention_weights(model: Any, inputs: Tensor, target: Tensor) -> Tensor:
     """Attention weights (taps, B, H, T, S) of every head of every alignment tap, for whole targets (B, T)."""
-    with watch(model, *model.alignment_taps) as captured:
+    with capture(model, *model.alignment_taps) as captured:
         model(inputs, target)
     # A Transformer calls each tap once, for the whole target; a recurrent decoder once a token.
     return torch.stack([torch.cat(values, dim=-2) for values in captured.values()])

@@ -1,6 +1,6 @@
 """Attention: the similarity of each query to each key, softmax, and the weighted sum of the values.
 
-`attend` calls the fused op. If its tap is watched, or for a similarity without a fused op, it calls
+`attend` calls the fused op. If one of its taps is watched, or for a similarity without a fused op, it calls
 `attend_written_out`, which returns every step of the lecture's formula. A test holds the two equal. A query whose mask
 allows no key gets zeros, never NaN, forward and backward, in both forms.
 """
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.layers import masks
 from regard.layers.linear import Linear, fused_qkv
-from regard.layers.tap import Tap
+from regard.layers.tap import Tap, is_watching
 from regard.ops.attention import gather_cache_rows, scaled_dot_product_attention, varlen_attention
 
 
@@ -76,6 +76,26 @@ class Steps(NamedTuple):
     output: Tensor  # (…, T, K) the weighted sum of the values
 
 
+class AttentionTaps(nn.Module):
+    """The inner values of one attention, each under its name; T queries, S keys, H heads of width K."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = Tap()  # (B, H, T, K), rotated where the model rotates them
+        self.keys = Tap()  # (B, H, S, K)
+        self.values = Tap()  # (B, H, S, K)
+        self.scores = Tap()  # (B, H, T, S): the fields of Steps
+        self.scaled_scores = Tap()
+        self.masked_scores = Tap()
+        self.weights = Tap()
+        self.head_outputs = Tap()  # (B, H, T, K) the weighted sums, before W_O joins them
+
+    @property
+    def is_watched(self) -> bool:
+        return is_watching() and any(isinstance(tap, Tap) and tap.watched for tap in self.children())
+
+
+_UNWATCHED = AttentionTaps()
 SCALED_DOT = ScaledDot()
 SimilarityName = Literal["additive", "dot", "scaled_dot"]
 # name -> the similarity of queries and keys of some width
@@ -114,13 +134,13 @@ def attend(
     causal: bool = False,
     score_bias: Tensor | None = None,
     similarity: Similarity = SCALED_DOT,
-    tap: Tap | None = None,
+    taps: AttentionTaps | None = None,
 ) -> Tensor:
     """The weighted sums (…, T, K). `causal`: query t attends to no key after it; the queries are the last T of S keys.
 
     `cache_rows` is that of KeysValues. `score_bias` broadcasts to (…, T, S) and is added to the scaled scores.
     """
-    is_fused = similarity.fused and not (tap is not None and tap.watched)
+    is_fused = similarity.fused and not (taps is not None and taps.is_watched)
     scale = similarity.scale(query.shape[-1])
     if isinstance(mask, masks.Varlen):
         if is_fused and not causal and cache_rows is None and score_bias is None:
@@ -132,7 +152,7 @@ def attend(
         )
     key, value, _ = KeysValues(key, value, cache_rows).gathered
     return attend_written_out(
-        query, key, value, mask, causal=causal, score_bias=score_bias, similarity=similarity, tap=tap
+        query, key, value, mask, causal=causal, score_bias=score_bias, similarity=similarity, taps=taps
     ).output
 
 
@@ -145,22 +165,24 @@ def attend_written_out(
     causal: bool = False,
     score_bias: Tensor | None = None,
     similarity: Similarity = SCALED_DOT,
-    tap: Tap | None = None,
+    taps: AttentionTaps | None = None,
 ) -> Steps:
     """The same step by step, with all intermediate values."""
+    if taps is None:
+        taps = _UNWATCHED
+    query, key, value = taps.queries(query), taps.keys(key), taps.values(value)
     if causal:
         mask = masks.combine(mask, masks.causal_mask(query.shape[-2], key.shape[-2], query.device))
     if query.dim() == 4 and query.shape[1] != key.shape[1]:  # grouped-query attention: adjacent heads share a key
         key, value = (part.repeat_interleave(query.shape[1] // part.shape[1], dim=1) for part in (key, value))
-    scores = similarity(query, key)
+    scores = taps.scores(similarity(query, key))
     scaled = scores * similarity.scale(query.shape[-1])
     if score_bias is not None:
         scaled = scaled + score_bias
-    masked = scaled if mask is None else scaled.masked_fill(~mask, -math.inf)
-    weights = _softmax(masked, mask)
-    if tap is not None:
-        weights = tap(weights)
-    return Steps(scores, scaled, masked, weights, weights @ value)
+    scaled = taps.scaled_scores(scaled)
+    masked = taps.masked_scores(scaled if mask is None else scaled.masked_fill(~mask, -math.inf))
+    weights = taps.weights(_softmax(masked, mask))
+    return Steps(scores, scaled, masked, weights, taps.head_outputs(weights @ value))
 
 
 def _softmax(masked: Tensor, mask: Tensor | None) -> Tensor:
@@ -180,7 +202,7 @@ class Appendable(Protocol):
 ApplyRotary = Callable[[Tensor], Tensor]  # heads (B, H, T, K) rotated by position; see positions.Rotary
 
 
-class MultiHeadAttention(nn.Module):
+class MultiHeadAttention(AttentionTaps):
     """H heads, each of width K = D / H or `head_width`, concatenated and projected.
 
     Self-attention attends to its own input, cross-attention to a memory, whose width may differ. `project_memory` gives
@@ -206,7 +228,6 @@ class MultiHeadAttention(nn.Module):
         self.value = Linear(memory_width or width, inner, bias=bias)
         self.output = Linear(inner, width, bias=bias)
         self.similarity = similarity
-        self.weights = Tap()
 
     def forward(
         self, hidden: Tensor, memory: Tensor, mask: Tensor | masks.Varlen | None = None, *, causal: bool = False
@@ -253,7 +274,7 @@ class MultiHeadAttention(nn.Module):
             causal=causal,
             score_bias=score_bias,
             similarity=self.similarity,
-            tap=self.weights,
+            taps=self,
         )
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
@@ -262,14 +283,14 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """`cross_attend` written out, with its weights (B, H, T, S), for a loss on them."""
         query = self._split(self.query(hidden))
-        steps = attend_written_out(query, *memory.gathered[:2], mask, similarity=self.similarity, tap=self.weights)
+        steps = attend_written_out(query, *memory.gathered[:2], mask, similarity=self.similarity, taps=self)
         return self.output(steps.output.transpose(1, 2).flatten(2)), steps.weights
 
     def _split(self, hidden: Tensor) -> Tensor:
         return hidden.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
 
 
-class SelfAttention(nn.Module):
+class SelfAttention(AttentionTaps):
     """Self-attention with H heads; `causal`, as in language models: a token attends to itself and those before it.
 
     Queries, keys and values come from one matrix. With fewer `num_kv_heads` than heads, several heads share a key and a
@@ -294,7 +315,6 @@ class SelfAttention(nn.Module):
         self.head_width = width // heads
         self.project = Linear(width, (heads + 2 * self.num_kv_heads) * self.head_width, bias=bias)
         self.output = Linear(width, width, bias=output_bias)
-        self.weights = Tap()
 
     def forward(
         self,
@@ -312,5 +332,5 @@ class SelfAttention(nn.Module):
             query, key = apply_rotary(query), apply_rotary(key)
         keys_values = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
         cache_rows = keys_values.cache_rows
-        found = attend(query, *keys_values[:2], mask, cache_rows=cache_rows, causal=self.causal, tap=self.weights)
+        found = attend(query, *keys_values[:2], mask, cache_rows=cache_rows, causal=self.causal, taps=self)
         return self.output(found.transpose(1, 2).reshape(rows, length, -1))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.layers.linear import Linear
-from regard.layers.tap import Tap
+from regard.layers.tap import Tap, is_watching
 from regard.ops.gru_scan import GRUScan
 
 CellName = Literal["gru", "lstm"]
@@ -51,6 +51,10 @@ class Recurrence(nn.Module, ABC):
             states.append(state)
         return torch.stack(states)
 
+    @property
+    def is_watched(self) -> bool:
+        return is_watching() and any(isinstance(tap, Tap) and tap.watched for tap in self.children())
+
     @abstractmethod
     def step(self, given: Tensor, state: Tensor) -> Tensor:
         """The next state, from the projected input (B, gates · D)."""
@@ -62,8 +66,12 @@ class GRU(Recurrence):
     parts = 1
     gates = 3
 
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__(inputs, width)
+        self.reset_gate, self.update_gate, self.candidate = Tap(), Tap(), Tap()  # (B, D) a token
+
     def run(self, given: Tensor, state: Tensor) -> Tensor:
-        if not torch.is_grad_enabled():
+        if not torch.is_grad_enabled() or self.is_watched:
             return super().run(given, state)
         return GRUScan.apply(given, state.squeeze(1), self.recurrent.weight, self.recurrent.bias).unsqueeze(2)
 
@@ -72,7 +80,11 @@ class GRU(Recurrence):
         both, new = given.split([2 * self.width, self.width], dim=-1)
         recurrent_both, recurrent_new = self.recurrent(state).split([2 * self.width, self.width], dim=-1)
         reset, keep = (both + recurrent_both).sigmoid().chunk(2, dim=-1)
+        if is_watching():
+            reset, keep = self.reset_gate(reset), self.update_gate(keep)
         new = torch.addcmul(new, reset, recurrent_new).tanh()
+        if is_watching():
+            new = self.candidate(new)
         return torch.lerp(new, state, keep).unsqueeze(1)  # (1 - keep) new + keep old
 
 
@@ -84,14 +96,19 @@ class LSTM(Recurrence):
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__(inputs, width)
+        self.input_gate, self.forget_gate, self.candidate, self.output_gate = (Tap() for _ in range(4))  # (B, D)
         if not self.input.weight.is_meta:
             nn.init.ones_(self.input.bias.data[width : 2 * width])
 
     def step(self, given: Tensor, state: Tensor) -> Tensor:
         hidden, cell = state.unbind(1)
         enter, forget, new, output = (given + self.recurrent(hidden)).chunk(4, dim=-1)
-        cell = torch.addcmul(forget.sigmoid() * cell, enter.sigmoid(), new.tanh())
-        return torch.stack([output.sigmoid() * cell.tanh(), cell], dim=1)
+        enter, forget, new, output = enter.sigmoid(), forget.sigmoid(), new.tanh(), output.sigmoid()
+        if is_watching():
+            enter, forget = self.input_gate(enter), self.forget_gate(forget)
+            new, output = self.candidate(new), self.output_gate(output)
+        cell = torch.addcmul(forget * cell, enter, new)
+        return torch.stack([output * cell.tanh(), cell], dim=1)
 
 
 CELLS: dict[CellName, type[Recurrence]] = {"gru": GRU, "lstm": LSTM}

@@ -12,6 +12,9 @@ by it how they drive a model:
 A causal_lm also has `hidden_states(ids, document_ids)`, `logits(hidden)` and `output_embeddings`, for a loss that does
 not compute all logits at once. Every model has `input_embeddings`; what generates has `alignment_taps`, the taps of its
 attention to the source; `blocks`, if there are any, are what is compiled, checkpointed and sharded one by one.
+`attention_axes` says for every attention of the model what its queries and its keys are, by a pattern of its path:
+{"decoder.blocks.*.cross_attention": ("target", "source")}. The axes are source and target (seq2seq), text (causal_lm,
+encoder), image and target (captioner), text and regions (vision_language).
 
 The config of each has `flops`: the cost of a forward pass over one row, a `regard.layers.cost.ForwardCost`:
 
@@ -22,6 +25,7 @@ The config of each has `flops`: the cost of a forward pass over one row, a `rega
     vision_language   flops(tokens, predicted, regions)
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -38,6 +42,7 @@ class Model(nn.Module):
 
     config_class: ClassVar[type[Config]]
     interface: ClassVar[Interface]
+    attention_axes: ClassVar[Mapping[str, tuple[str, str]]] = {}
     config: Any
 
     def __init__(self, config: Any) -> None:

@@ -136,6 +136,9 @@ EXAMPLES = (
 )
 
 
+AXES = {"*blocks.*.attention": ("text", "text")}
+
+
 class EncoderOutput(NamedTuple):
     """A row after the encoder."""
 
@@ -148,6 +151,7 @@ class Bert(Model):
 
     config_class = BertConfig
     interface = "encoder"
+    attention_axes = AXES
     config: BertConfig
 
     def __init__(self, config: BertConfig) -> None:
@@ -206,10 +210,11 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(config.width, config.feed_forward or 4 * config.width, config.activation)
         self.norm_feed_forward = LayerNorm(config.width, eps=config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
+        self.after_attention = Tap()
         self.hidden = Tap()
 
     def forward(self, hidden: Tensor, mask: Tensor | masks.Varlen | None) -> Tensor:
-        hidden = self.norm_attention(hidden, self.dropout(self.attention(hidden, mask)))
+        hidden = self.after_attention(self.norm_attention(hidden, self.dropout(self.attention(hidden, mask))))
         hidden = self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
         return self.hidden(hidden)
 
@@ -218,6 +223,7 @@ class EncoderWithHead(Model):
     """What the models with heads share: the encoder."""
 
     interface = "encoder"
+    attention_axes = AXES
     config: BertConfig
 
     def __init__(self, config: BertConfig) -> None:

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.images.preprocessing import renormalize
 from regard.layers import cost
-from regard.layers.attention import Additive, KeysValues, MultiHeadAttention, attend_written_out
+from regard.layers.attention import Additive, AttentionTaps, KeysValues, MultiHeadAttention, attend_written_out
 from regard.layers.decoding import CrossAttentionState, kept_inputs
 from regard.layers.dropout import Dropout
 from regard.layers.embeddings import Embedding
@@ -145,11 +145,20 @@ class LogitsAndWeights(NamedTuple):
     weights: Tensor  # (B, H, T, P), the heads of all layers concatenated
 
 
+AXES = {
+    "encoder.*blocks.*.attention": ("image", "image"),
+    "decoder": ("target", "image"),
+    "decoder.blocks.*.attention": ("target", "target"),
+    "decoder.blocks.*.cross_attention": ("target", "image"),
+}
+
+
 class Captioner(Model):
     """`model(pixels, target)` returns logits (B, T, V): at each position, for the next token."""
 
     config_class = CaptionerConfig
     interface = "captioner"
+    attention_axes = AXES
     config: CaptionerConfig
 
     def __init__(self, config: CaptionerConfig) -> None:
@@ -248,7 +257,7 @@ class LSTMState:
         self.states = [state[rows] for state in self.states]
 
 
-class LSTMDecoder(nn.Module):
+class LSTMDecoder(AttentionTaps):
     """An LSTM that attends to the grid at every step. With several layers, the first one attends."""
 
     attention_taps = ("weights",)
@@ -268,8 +277,8 @@ class LSTMDecoder(nn.Module):
         self.output_context = Linear(width, width, bias=False)
         self.output = Embedding(config.vocab_size, width, pad_id=padding)
         self.dropout = Dropout(config.dropout)
-        self.weights = Tap()
         self.states = Tap()
+        self.contexts = Tap()
 
     @property
     def blocks(self) -> list[nn.Module]:
@@ -302,7 +311,7 @@ class LSTMDecoder(nn.Module):
         if collected is not None:
             collected.append(torch.cat(weights, dim=2))
         deep = hidden + self.output_state(self.states(output_of(layer).transpose(0, 1)))
-        deep = deep + self.output_context(torch.stack(contexts, dim=1))
+        deep = deep + self.output_context(self.contexts(torch.stack(contexts, dim=1)))
         return self.output.logits(self.dropout(deep))
 
     def step(self, tokens: Tensor, state: LSTMState) -> Tensor:
@@ -312,7 +321,7 @@ class LSTMDecoder(nn.Module):
     def _attend(self, before: Tensor, state: LSTMState) -> tuple[Tensor, Tensor]:
         """z_t (B, D) for the states s_{t-1} (B, D), and the weights (images, 1, beams, P)."""
         query = self.query(before).view(len(state.key), 1, -1, before.shape[-1])
-        steps = attend_written_out(query, state.key, state.value, similarity=self.similarity, tap=self.weights)
+        steps = attend_written_out(query, state.key, state.value, similarity=self.similarity, taps=self)
         return self.gate(before).sigmoid() * steps.output.flatten(0, 2), steps.weights
 
 
@@ -369,13 +378,17 @@ class DecoderBlock(nn.Module):
         self.norm_feed_forward = nn.LayerNorm(config.width)
         self.feed_forward = FeedForward(config.width, config.feed_forward)
         self.dropout = Dropout(config.dropout)
+        self.after_attention = Tap()
+        self.after_cross_attention = Tap()
         self.hidden = Tap()
 
     def forward(
         self, hidden: Tensor, memory: KeysValues, cache: KVCache | None = None, collected: list[Tensor] | None = None
     ) -> Tensor:
-        hidden = hidden + self.dropout(self._self_attention(self.norm_attention(hidden), cache))
-        hidden = hidden + self.dropout(self._cross_attention(self.norm_cross_attention(hidden), memory, collected))
+        update = self._self_attention(self.norm_attention(hidden), cache)
+        hidden = self.after_attention(hidden + self.dropout(update))
+        update = self._cross_attention(self.norm_cross_attention(hidden), memory, collected)
+        hidden = self.after_cross_attention(hidden + self.dropout(update))
         hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         return self.hidden(hidden)
 

@@ -22,7 +22,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.layers import masks
-from regard.layers.attention import SCALED_DOT, attend
+from regard.layers.attention import SCALED_DOT, AttentionTaps, attend
 from regard.layers.convolution import GatedConvolution
 from regard.layers.cost import ForwardCost
 from regard.layers.decoding import kept_inputs
@@ -64,12 +64,15 @@ EXAMPLES = (
     ConvConfig(vocab_size=40, width=24, layers=3, decoder_layers=1, kernel=4),
 )
 
+AXES = {"decoder.*": ("target", "source")}
+
 
 class ConvTranslator(Model):
     """`model(source, target)` returns logits (B, T, V): at each position, for the next token."""
 
     config_class = ConvConfig
     interface = "seq2seq"
+    attention_axes = AXES
     config: ConvConfig
 
     def __init__(self, config: ConvConfig) -> None:
@@ -178,7 +181,7 @@ class EncoderBlock(nn.Module):
         return self.hidden((hidden + self.convolution(wider)) * SQRT_HALF)
 
 
-class DecoderBlock(nn.Module):
+class DecoderBlock(AttentionTaps):
     """A causal gated convolution, then attention to the source, with a residual connection around both."""
 
     def __init__(self, config: ConvConfig) -> None:
@@ -187,7 +190,6 @@ class DecoderBlock(nn.Module):
         self.query = Linear(config.width, config.width)
         self.output = Linear(config.width, config.width)
         self.dropout = Dropout(config.dropout)
-        self.weights = Tap()
         self.hidden = Tap()
 
     def forward(self, hidden: Tensor, before: Tensor, embedded: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
@@ -201,5 +203,5 @@ class DecoderBlock(nn.Module):
         key, value, mask = memory
         rows, length, width = query.shape
         query = query.view(len(key), 1, -1, width)  # the beams of a sentence, or the positions of its one row
-        found = attend(query, key, value, mask, similarity=SCALED_DOT, tap=self.weights)
+        found = attend(query, key, value, mask, similarity=SCALED_DOT, taps=self)
         return self.output(found.view(rows, length, width))

@@ -71,12 +71,15 @@ EXAMPLES = (
     GPTConfig(**TINY, heads=2, layers=1),  # without special ids
 )
 
+AXES = {"blocks.*.attention": ("text", "text")}
+
 
 class GPT(Model):
     """`model(ids)` returns logits (B, T, V): at each position, for the next token."""
 
     config_class = GPTConfig
     interface = "causal_lm"
+    attention_axes = AXES
     config: GPTConfig
     alignment_taps: tuple[str, ...] = ()
 
@@ -160,9 +163,11 @@ class Block(nn.Module):
         self.norm_feed_forward = nn.LayerNorm(config.width, eps=config.norm_epsilon)
         self.feed_forward = FeedForward(config.width, config.feed_forward or 4 * config.width, config.activation)
         self.dropout = Dropout(config.dropout)
+        self.after_attention = Tap()
         self.hidden = Tap()
 
     def forward(self, hidden: Tensor, mask: Tensor | None, cache: KVCache | None = None) -> Tensor:
-        hidden = hidden + self.dropout(self.attention(self.norm_attention(hidden), mask, cache=cache))
+        update = self.dropout(self.attention(self.norm_attention(hidden), mask, cache=cache))
+        hidden = self.after_attention(hidden + update)
         hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         return self.hidden(hidden)

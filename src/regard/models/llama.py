@@ -119,12 +119,15 @@ EXAMPLES = (
     TINY.model_copy(update={"rope_theta": 100.0, "rope_scaling": RopeScalingConfig(factor=8.0, original_context=16)}),
 )
 
+AXES = {"blocks.*.attention": ("text", "text")}
+
 
 class Llama(Model):
     """`model(ids)` returns logits (B, T, V): at each position, for the next token."""
 
     config_class = LlamaConfig
     interface = "causal_lm"
+    attention_axes = AXES
     config: LlamaConfig
     alignment_taps: tuple[str, ...] = ()
 
@@ -216,11 +219,13 @@ class Block(nn.Module):
         )
         self.norm_feed_forward = nn.RMSNorm(config.width, eps=config.norm_epsilon)
         self.feed_forward = GatedFeedForward(config.width, config.feed_forward)
+        self.after_attention = Tap()
         self.hidden = Tap()
 
     def forward(
         self, hidden: Tensor, apply_rotary: ApplyRotary, mask: Tensor | None, cache: KVCache | None = None
     ) -> Tensor:
-        hidden = hidden + self.attention(self.norm_attention(hidden), mask, apply_rotary=apply_rotary, cache=cache)
+        update = self.attention(self.norm_attention(hidden), mask, apply_rotary=apply_rotary, cache=cache)
+        hidden = self.after_attention(hidden + update)
         hidden = hidden + self.feed_forward(self.norm_feed_forward(hidden))
         return self.hidden(hidden)

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.layers import masks
-from regard.layers.attention import SIMILARITIES, Additive, SimilarityName, attend
+from regard.layers.attention import SIMILARITIES, Additive, AttentionTaps, SimilarityName, attend
 from regard.layers.cost import ForwardCost
 from regard.layers.decoding import kept_inputs
 from regard.layers.dropout import Dropout
@@ -86,12 +86,15 @@ EXAMPLES = (
     RNNConfig(**TINY, layers=2, bidirectional=False, similarity="scaled_dot"),
 )
 
+AXES = {"bridge": ("target", "source")}
+
 
 class RNNTranslator(Model):
     """`model(source, target)` returns logits (B, T, V): at each position, for the next token."""
 
     config_class = RNNConfig
     interface = "seq2seq"
+    attention_axes = AXES
     config: RNNConfig
 
     def __init__(self, config: RNNConfig) -> None:
@@ -106,6 +109,7 @@ class RNNTranslator(Model):
         self.readout = Linear(config.width + self.bridge.context, config.width)
         self.dropout = Dropout(config.dropout)
         self.states = Tap()
+        self.contexts = Tap()  # of width 0 where the bridge has none
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits (B, T, V) for source (B, S) and target (B, T), which begins with `bos_id`; both padded at the end."""
@@ -141,7 +145,8 @@ class RNNTranslator(Model):
         for cell, begin in zip(self.decoder[1:], states[1:], strict=True):
             layer = cell.run(cell.input(output_of(layer)), begin)  # type: ignore[operator]
             ends.append(layer[-1])
-        hidden = torch.cat([self.states(output_of(layer).transpose(0, 1)), contexts.transpose(0, 1)], dim=-1)
+        outputs, contexts = output_of(layer).transpose(0, 1), contexts.transpose(0, 1)
+        hidden = torch.cat([self.states(outputs), self.contexts(contexts)], dim=-1)
         return self.embedding.logits(self.dropout(self.readout(hidden))), ends
 
     @property
@@ -226,7 +231,7 @@ class FixedContext(nn.Module):
         return cell.run(given + gates, state), context.expand(len(given), -1, -1)
 
 
-class Attention(FixedContext):
+class Attention(FixedContext, AttentionTaps):
     """c_t = Σ a_ti h_i with a_t = softmax(score(W s_{t-1}, U h_i)): a new context at every step."""
 
     def __init__(self, config: RNNConfig) -> None:
@@ -234,13 +239,13 @@ class Attention(FixedContext):
         self.query = Linear(config.width, config.width)
         self.key = Linear(config.width, config.width, bias=False)
         self.similarity = SIMILARITIES[config.similarity](config.width)
-        self.weights = Tap()
 
     def keep(self, memory: Tensor, mask: Tensor, last: Tensor) -> Kept:
         return self.key(memory)[:, None], memory[:, None], mask  # U h_i is the same at every step; (B, 1, S, D)
 
     def write(self, cell: Recurrence, given: Tensor, state: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
-        is_training = torch.is_grad_enabled() and not self.weights.watched and len(state) == len(kept[0])
+        is_training = torch.is_grad_enabled() and len(state) == len(kept[0])
+        is_training &= not (self.is_watched or cell.is_watched)
         if is_training and isinstance(cell, GRU) and isinstance(self.similarity, Additive):
             return self._write_fast(cell, self.similarity, given, state, kept)
         states, contexts = [], []
@@ -255,7 +260,7 @@ class Attention(FixedContext):
         """c_t (B, D) for the states s_{t-1} (B, D)."""
         key, value, mask = kept
         query = self.query(state).view(len(key), 1, -1, key.shape[-1])  # (sentences, 1, beams, D)
-        return attend(query, key, value, mask, similarity=self.similarity, tap=self.weights).flatten(0, 2)
+        return attend(query, key, value, mask, similarity=self.similarity, taps=self).flatten(0, 2)
 
     def _write_fast(
         self, cell: GRU, similarity: Additive, given: Tensor, state: Tensor, kept: Kept

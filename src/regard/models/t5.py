@@ -93,12 +93,19 @@ EXAMPLES = (
     TINY.model_copy(update={"head_width": 4, "decoder_layers": 3, "num_buckets": 8, "max_distance": 6}),
 )
 
+AXES = {
+    "encoder.blocks.*.attention": ("source", "source"),
+    "decoder.blocks.*.attention": ("target", "target"),
+    "decoder.blocks.*.cross_attention": ("target", "source"),
+}
+
 
 class T5(Model):
     """`model(source, target)` gives logits (B, T, V): at each position, for the next token."""
 
     config_class = T5Config
     interface = "seq2seq"
+    attention_axes = AXES
     config: T5Config
 
     def __init__(self, config: T5Config) -> None:
@@ -223,11 +230,13 @@ class EncoderBlock(nn.Module):
         self.norm_feed_forward = nn.RMSNorm(config.width, eps=config.norm_epsilon)
         self.feed_forward = _feed_forward(config)
         self.dropout = Dropout(config.dropout)
+        self.after_attention = Tap()
         self.hidden = Tap()
 
     def forward(self, hidden: Tensor, mask: Tensor, bias: Tensor) -> Tensor:
         normed = self.norm_attention(hidden)
-        hidden = hidden + self.dropout(self.attention.self_attend(normed, mask, score_bias=bias))
+        update = self.dropout(self.attention.self_attend(normed, mask, score_bias=bias))
+        hidden = self.after_attention(hidden + update)
         hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         return self.hidden(hidden)
 
@@ -274,17 +283,20 @@ class DecoderBlock(nn.Module):
         self.norm_feed_forward = nn.RMSNorm(config.width, eps=config.norm_epsilon)
         self.feed_forward = _feed_forward(config)
         self.dropout = Dropout(config.dropout)
+        self.after_attention = Tap()
+        self.after_cross_attention = Tap()
         self.hidden = Tap()
 
     def forward(
         self, hidden: Tensor, bias: Tensor, memory: KeysValues, memory_mask: Tensor | None, cache: KVCache | None
     ) -> Tensor:
         normed = self.norm_attention(hidden)
-        hidden = hidden + self.dropout(self.attention.self_attend(normed, causal=True, cache=cache, score_bias=bias))
+        update = self.attention.self_attend(normed, causal=True, cache=cache, score_bias=bias)
+        hidden = self.after_attention(hidden + self.dropout(update))
         # Beams share the memory of their sentence: queries (B * beams, 1, D) become (B, beams, D).
         shared = self.norm_cross_attention(hidden).reshape(len(memory.key), -1, hidden.shape[-1])
         found = self.cross_attention.cross_attend(shared, memory, memory_mask).reshape(hidden.shape)
-        hidden = hidden + self.dropout(found)
+        hidden = self.after_cross_attention(hidden + self.dropout(found))
         hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         return self.hidden(hidden)
 

@@ -103,12 +103,19 @@ EXAMPLES = (
     ),
 )
 
+AXES = {
+    "encoder.blocks.*.attention": ("source", "source"),
+    "decoder.blocks.*.attention": ("target", "target"),
+    "decoder.blocks.*.cross_attention": ("target", "source"),
+}
+
 
 class Transformer(Model):
     """`model(source, target)` returns logits (B, T, V): at each position, for the next token."""
 
     config_class = TransformerConfig
     interface = "seq2seq"
+    attention_axes = AXES
     config: TransformerConfig
     output_bias: Tensor | None
 
@@ -254,15 +261,17 @@ class EncoderBlock(nn.Module):
         self.norm_attention = LayerNorm(config.width)
         self.norm_feed_forward = LayerNorm(config.width)
         self.dropout = Dropout(config.dropout)
+        self.after_attention = Tap()
         self.hidden = Tap()
 
     def forward(self, hidden: Tensor, mask: Tensor | masks.Varlen) -> Tensor:
         if self.pre_norm:
             normed = self.norm_attention(hidden)
-            hidden = hidden + self.dropout(self.attention(normed, normed, mask))
+            hidden = self.after_attention(hidden + self.dropout(self.attention(normed, normed, mask)))
             hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         else:
-            hidden = self.norm_attention(hidden, self.dropout(self.attention(hidden, hidden, mask)))
+            update = self.dropout(self.attention(hidden, hidden, mask))
+            hidden = self.after_attention(self.norm_attention(hidden, update))
             hidden = self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
         return self.hidden(hidden)
 
@@ -306,6 +315,8 @@ class DecoderBlock(nn.Module):
         self.norm_cross_attention = LayerNorm(config.width)
         self.norm_feed_forward = LayerNorm(config.width)
         self.dropout = Dropout(config.dropout)
+        self.after_attention = Tap()
+        self.after_cross_attention = Tap()
         self.hidden = Tap()
 
     def forward(
@@ -316,13 +327,16 @@ class DecoderBlock(nn.Module):
         cache: KVCache | None,
     ) -> Tensor:
         if self.pre_norm:
-            hidden = hidden + self.dropout(self._self_attention(self.norm_attention(hidden), cache))
-            normed = self.norm_cross_attention(hidden)
-            hidden = hidden + self.dropout(self._cross_attention(normed, memory, memory_mask))
+            update = self._self_attention(self.norm_attention(hidden), cache)
+            hidden = self.after_attention(hidden + self.dropout(update))
+            update = self._cross_attention(self.norm_cross_attention(hidden), memory, memory_mask)
+            hidden = self.after_cross_attention(hidden + self.dropout(update))
             hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         else:
-            hidden = self.norm_attention(hidden, self.dropout(self._self_attention(hidden, cache)))
-            hidden = self.norm_cross_attention(hidden, self.dropout(self._cross_attention(hidden, memory, memory_mask)))
+            update = self.dropout(self._self_attention(hidden, cache))
+            hidden = self.after_attention(self.norm_attention(hidden, update))
+            update = self.dropout(self._cross_attention(hidden, memory, memory_mask))
+            hidden = self.after_cross_attention(self.norm_cross_attention(hidden, update))
             hidden = self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
         return self.hidden(hidden)
 

@@ -139,6 +139,14 @@ EXAMPLES = (
 )
 
 
+AXES = {
+    "*text_block*.attention": ("text", "text"),
+    "*region_block*.attention": ("regions", "regions"),
+    "*text_co_attention.attention": ("text", "regions"),
+    "*region_co_attention.attention": ("regions", "text"),
+}
+
+
 class EncoderOutput(NamedTuple):
     """Text and image after the encoder."""
 
@@ -153,6 +161,7 @@ class ViLBERT(Model):
 
     config_class = ViLBERTConfig
     interface = "vision_language"
+    attention_axes = AXES
     config: ViLBERTConfig
 
     def __init__(self, config: ViLBERTConfig) -> None:
@@ -219,10 +228,11 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(stream.width, stream.inner, ACTIVATION)
         self.norm_feed_forward = LayerNorm(stream.width, eps=config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
+        self.after_attention = Tap()
         self.hidden = Tap()
 
     def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
-        hidden = self.norm_attention(hidden, self.dropout(self.attention(hidden, mask)))
+        hidden = self.after_attention(self.norm_attention(hidden, self.dropout(self.attention(hidden, mask))))
         hidden = self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
         return self.hidden(hidden)
 
@@ -255,16 +265,19 @@ class CoAttention(nn.Module):
         self.feed_forward = FeedForward(stream.width, stream.inner, ACTIVATION)
         self.norm_feed_forward = LayerNorm(stream.width, eps=config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
+        self.after_attention = Tap()
+        self.hidden = Tap()
 
     def forward(self, hidden: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
-        hidden = self.norm_attention(hidden, self.dropout(self.attention(hidden, memory, mask)))
-        return self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden)))
+        hidden = self.after_attention(self.norm_attention(hidden, self.dropout(self.attention(hidden, memory, mask))))
+        return self.hidden(self.norm_feed_forward(hidden, self.dropout(self.feed_forward(hidden))))
 
 
 class EncoderWithHead(Model):
     """What the models with heads share: the encoder."""
 
     interface = "vision_language"
+    attention_axes = AXES
 
     def __init__(self, config: ViLBERTConfig) -> None:
         super().__init__(config)

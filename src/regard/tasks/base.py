@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from regard.checkpoint import ModelFolder
     from regard.generation import Strategy
     from regard.huggingface.folder import Loaded
+    from regard.inspection.tracing import TraceInputs
 
 
 def resolve(path: str) -> Any:
@@ -77,6 +78,16 @@ class EvaluationRequest:
 
 
 @dataclass(frozen=True)
+class TraceRequest:
+    """What `regard show` and `regard trace` hand to a task: one input of a model to look inside."""
+
+    inputs: Sequence[str]  # a text; a text and a second one; an image and a text about it
+    max_new_tokens: int | None = None  # of what generates; a language model: None stands for no new tokens
+    target: str | None = None  # of a translator: look at this translation instead of its own
+    boxes: Path | None = None  # bounding boxes of the image
+
+
+@dataclass(frozen=True)
 class Task:
     """A task by its name in config.json, and where its parts are ("module:attribute")."""
 
@@ -87,6 +98,7 @@ class Task:
     evaluator: str | None = None  # (pipeline, EvaluationRequest) -> metrics; None: there is nothing to score
     evaluation_takes: frozenset[str] = frozenset()  # which of EvaluationRequest.given() the evaluator takes
     exporter: str | None = None  # (pipeline) -> settings that a Hugging Face folder keeps beside the weights
+    tracer: str | None = None  # (pipeline, TraceRequest) -> TraceInputs; None: there is nothing to look inside of
     takes_images: bool = False
 
     @cached_property
@@ -114,6 +126,13 @@ class Task:
                 raise ConfigError(f"{typed} is not for {request.folder}, a model for {self.name}; leave it out")
         metrics: dict[str, Any] = resolve(self.evaluator)(pipeline, request)
         return metrics
+
+    def trace_inputs(self, pipeline: Any, request: TraceRequest) -> "TraceInputs":
+        """One input prepared for a trace; ConfigError if this task has no tracer."""
+        if self.tracer is None:
+            raise ConfigError(f"a model for {self.name} cannot be traced: its task has no tracer")
+        found: TraceInputs = resolve(self.tracer)(pipeline, request)
+        return found
 
     def export_settings(self, pipeline: Any) -> Mapping[str, Any]:
         return {} if self.exporter is None else resolve(self.exporter)(pipeline)

@@ -11,6 +11,7 @@ from regard.checkpoint import ModelFolder
 from regard.errors import FolderError, InputError
 from regard.huggingface.folder import Loaded, Pooling
 from regard.tasks.encoding import embed_rows
+from regard.tasks.show import Showable
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 
@@ -23,7 +24,7 @@ def check_texts(texts: Sequence[str]) -> None:
         raise InputError(f"text {wrong} is {texts[wrong - 1]!r:.40}, wanted a string")
 
 
-class EncoderPipeline:
+class EncoderPipeline(Showable):
     """`embed(["a text", "another"])` returns vectors (N, D); `.model` is the nn.Module, `.tokenizer` its tokenizer.
 
     Works with every kind of BERT. `pooling` is the default way to make one vector of a text; `truncated` counts the

@@ -47,6 +47,7 @@ def load_with_task(folder: str | Path, *, precision: str = "float32") -> tuple[T
         found = checkpoint.load(path)
         task = _task(found.task.get("name"), folder)
         pipeline = task.open(found)
+    pipeline.task_name = task.name
     if precision == "int8":
         quantize(pipeline.model)
     return task, pipeline

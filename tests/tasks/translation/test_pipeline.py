@@ -8,7 +8,7 @@ import regard
 from regard.errors import InputError
 from regard.generation import generate
 from regard.generation.decode import Limits
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_an_alignment_is_what_the_search_saw(translator, strategy):
         for found in generate(model, source, strategy, Limits([12]))[0]:
             state, rows = model.start(source), []
             for token in [begin, *found.tokens[:-1]]:
-                with watch(model, *model.alignment_taps) as seen:
+                with capture(model, *model.alignment_taps) as seen:
                     _, state = model.step(torch.tensor([token]), state)
                 rows.append(torch.stack([values[0][0] for values in seen.values()]).mean((0, 1))[0].numpy())
             if found.tokens:

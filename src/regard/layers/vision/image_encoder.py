@@ -165,11 +165,12 @@ class PatchBlock(nn.Module):
         self.norm_feed_forward = nn.LayerNorm(width)
         self.feed_forward = FeedForward(width, feed_forward, "gelu")
         self.dropout = Dropout(dropout)
+        self.after_attention = Tap()
         self.cells = Tap()
 
     def forward(self, cells: Tensor) -> Tensor:
         normed = self.norm_attention(cells)
-        cells = cells + self.dropout(self.attention(normed, normed))
+        cells = self.after_attention(cells + self.dropout(self.attention(normed, normed)))
         cells = cells + self.dropout(self.feed_forward(self.norm_feed_forward(cells)))
         return self.cells(cells)
 

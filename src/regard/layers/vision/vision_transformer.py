@@ -116,9 +116,10 @@ class ViTBlock(nn.Module):
         self.norm_feed_forward = nn.LayerNorm(config.width, config.norm_epsilon)
         self.feed_forward = FeedForward(config.width, config.feed_forward, config.activation)
         self.dropout = Dropout(config.dropout)
+        self.after_attention = Tap()
         self.hidden = Tap()
 
     def forward(self, hidden: Tensor) -> Tensor:
-        hidden = hidden + self.dropout(self.attention(self.norm_attention(hidden)))
+        hidden = self.after_attention(hidden + self.dropout(self.attention(self.norm_attention(hidden))))
         hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         return self.hidden(hidden)

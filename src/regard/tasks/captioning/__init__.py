@@ -13,6 +13,7 @@ TASK = Task(
     options=CaptionOptions,
     pipeline="regard.tasks.captioning.pipeline:Captioner",
     runner="regard.tasks.captioning.run:run",
+    tracer="regard.tasks.captioning.trace:trace_inputs",
     evaluator="regard.tasks.captioning.evaluate:evaluate",
     evaluation_takes=frozenset({"strategy"}),
     takes_images=True,

@@ -18,6 +18,7 @@ from regard.images.preprocessing import preprocess
 from regard.inspection.alignment import cross_attention_weights
 from regard.metrics.alignment import tokens_to_words, words_with_tokens
 from regard.tasks.captioning.task import MAX_NEW_TOKENS, CaptionTraining
+from regard.tasks.show import Showable
 from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.words import split_words
 
@@ -40,7 +41,7 @@ class Caption:
     others: tuple["Caption", ...] = ()
 
 
-class Captioner:
+class Captioner(Showable):
     """`run("photo.jpg").text`; `.model` is the nn.Module, `.tokenizer` its tokenizer."""
 
     def __init__(self, kind: str, model: nn.Module, tokenizer: BPETokenizer, strategy: Strategy | None = None) -> None:
@@ -70,7 +71,7 @@ class Captioner:
         for start in range(0, len(images), BATCH_SIZE):
             pixels = [self.pixels_of(image) for image in images[start : start + BATCH_SIZE]]
             numbers = [first + start + row for row in range(len(pixels))]
-            found = self._generate(pixels, strategy or self.strategy, numbers)
+            found = self.hypotheses(pixels, strategy or self.strategy, numbers)
             captions += [self._caption(*row) for row in zip(pixels, found, strict=True)]
         return captions
 
@@ -95,7 +96,7 @@ class Captioner:
         for start in range(0, len(pixels), BATCH_SIZE):
             several = pixels[start : start + BATCH_SIZE]
             numbers = [first + start + row for row in range(len(several))]
-            found += [row[0].tokens for row in self._generate(several, strategy or self.strategy, numbers)]
+            found += [row[0].tokens for row in self.hypotheses(several, strategy or self.strategy, numbers)]
         return [self.tokenizer.decode(tokens) for tokens in found]
 
     def attention_of(self, pixels: np.ndarray, tokens: Sequence[int]) -> np.ndarray:
@@ -111,9 +112,10 @@ class Captioner:
         words = tokens_to_words(weights, range(config.num_cells), self.tokenizer.word_ids(tokens))
         return words.reshape(-1, config.grid, config.grid)
 
-    def _generate(
+    def hypotheses(
         self, pixels: Sequence[np.ndarray], strategy: Strategy, numbers: Sequence[int]
     ) -> list[list[Hypothesis]]:
+        """The captions of images as tokens, the best first; the numbers seed the samples."""
         device = next(self.model.parameters()).device
         limits = Limits([MAX_NEW_TOKENS] * len(pixels), row_ids=numbers)
         return generate(self.model, self.task.read(np.stack(pixels)).to(device), strategy, limits)

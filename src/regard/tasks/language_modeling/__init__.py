@@ -49,6 +49,7 @@ TASK = Task(
     options=LanguageModelOptions,
     pipeline="regard.tasks.language_modeling.pipeline:TextGenerator",
     runner="regard.tasks.language_modeling.run:run",
+    tracer="regard.tasks.language_modeling.trace:trace_inputs",
     evaluator="regard.tasks.language_modeling.evaluate:evaluate",
     evaluation_takes=frozenset({"assignments"}),
 )

@@ -13,6 +13,7 @@ from regard.generation import Beam, Greedy, Hypothesis, Sample, Strategy, genera
 from regard.generation.decode import Limits
 from regard.huggingface.folder import Loaded
 from regard.metrics.self_consistency import self_consistency
+from regard.tasks.show import Showable
 from regard.tokenizers.chat import apply_chat_template
 from regard.tokenizers.streaming import StreamDecoder
 from regard.tokenizers.text import TextTokenizer
@@ -65,7 +66,7 @@ class Generation:
         return self.texts[0].score
 
 
-class TextGenerator:
+class TextGenerator(Showable):
     """`run("Once upon a time").text`; `.model` is the nn.Module, `.tokenizer` its tokenizer.
 
     `strategy` is the default way to decode.

@@ -16,7 +16,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture
 from regard.layers.tap import taps
 from regard.synthetic.stories.story import Stories, Story
 
@@ -124,7 +124,7 @@ def _activations(model: Any, tokenizer: WordTokenizer, stories: Iterable[Story])
         for several in _batched(of_one_length, BATCH_SIZE):
             ids = torch.tensor([one.ids for one in several])
             rows, positions = torch.arange(len(ids)), torch.tensor([one.positions for one in several])  # (B,), (B, 3)
-            with watch(encoder, *weights, *blocks) as captured:
+            with capture(encoder, *weights, *blocks) as captured:
                 encoder(ids)
             layers = [encoder.embedding(ids, None), *(captured[path][0] for path in blocks)]
             hidden.append(torch.stack([layer[rows[:, None], positions] for layer in layers]))  # (L + 1, B, 3, D)

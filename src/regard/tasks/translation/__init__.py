@@ -27,6 +27,7 @@ TASK = Task(
     options=TranslationOptions,
     pipeline="regard.tasks.translation.pipeline:Translator",
     runner="regard.tasks.translation.run:run",
+    tracer="regard.tasks.translation.trace:trace_inputs",
     evaluator="regard.tasks.translation.evaluate:evaluate",
     evaluation_takes=frozenset({"strategy", "gold", "alignments", "assignments"}),
     exporter="regard.tasks.translation.pipeline:export_settings",

@@ -16,6 +16,7 @@ from regard.generation.decode import Limits
 from regard.huggingface.folder import Loaded
 from regard.inspection.alignment import alignment_matrix
 from regard.metrics.alignment import Link, argmax_links, tokens_to_words, words_with_tokens
+from regard.tasks.show import Showable
 from regard.tasks.translation.task import TranslationConfig, TranslationTraining
 from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.words import split_words
@@ -71,7 +72,7 @@ class Translation:
         return self.translations[0].alignment
 
 
-class Translator:
+class Translator(Showable):
     """`run("a sentence").text`; `.model` is the nn.Module, `.tokenizer` its tokenizer.
 
     `strategy` is the default way to decode. `max_new_tokens` bounds every translation; None: by the length of its
@@ -136,14 +137,15 @@ class Translator:
                 self.model,
                 source.to(self._device),
                 strategy or self.strategy,
-                self._limits(source, [first + i for i in several]),
+                self.limits(source, [first + i for i in several]),
             )
             for i, row, hypotheses in zip(several, source.tolist(), found, strict=True):
                 ids = [number for number in row if number != self.tokenizer.pad_id]
                 translations[i] = Translation(texts[i], [self._translated(ids, h, alignment) for h in hypotheses])
         return [translations[i] for i in range(len(texts))]
 
-    def _limits(self, source: Tensor, numbers: list[int]) -> Limits:
+    def limits(self, source: Tensor, numbers: list[int]) -> Limits:
+        """The bounds of decoding for these sources; the numbers seed their samples."""
         own = self.max_new_tokens
         limits = self.task.max_new_tokens(source) if own is None else [own] * len(source)
         return Limits(limits, row_ids=numbers, force_eos=self.force_eos, renormalize=self.renormalize)

@@ -25,6 +25,7 @@ PRETRAINING = Task(
     options=RetrievalOptions,
     pipeline="regard.tasks.vision_language.pipeline:ImageTextMatcher",
     runner="regard.tasks.vision_language.run:rank",
+    tracer="regard.tasks.vision_language.trace:trace_inputs",
     evaluator="regard.tasks.vision_language.evaluate:evaluate_retrieval",
     takes_images=True,
 )
@@ -34,6 +35,7 @@ RETRIEVAL = Task(
     options=RetrievalOptions,
     pipeline="regard.tasks.vision_language.pipeline:ImageTextMatcher",
     runner="regard.tasks.vision_language.run:rank",
+    tracer="regard.tasks.vision_language.trace:trace_inputs",
     evaluator="regard.tasks.vision_language.evaluate:evaluate_retrieval",
     takes_images=True,
 )
@@ -43,6 +45,7 @@ QUESTION_ANSWERING = Task(
     options=BoxesOptions,
     pipeline="regard.tasks.vision_language.pipeline:VisualQuestionAnswering",
     runner="regard.tasks.vision_language.run:answer",
+    tracer="regard.tasks.vision_language.trace:trace_inputs",
     evaluator="regard.tasks.vision_language.evaluate:evaluate_answers",
     takes_images=True,
 )
@@ -52,6 +55,7 @@ GROUNDING = Task(
     options=BoxesOptions,
     pipeline="regard.tasks.vision_language.pipeline:Pointer",
     runner="regard.tasks.vision_language.run:point",
+    tracer="regard.tasks.vision_language.trace:trace_inputs",
     evaluator="regard.tasks.vision_language.evaluate:evaluate_answers",
     takes_images=True,
 )

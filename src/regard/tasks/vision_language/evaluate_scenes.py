@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.data.regions import ImageRegions, collate_regions
 from regard.errors import InputError
-from regard.inspection.capture import watch
+from regard.inspection.capture import capture
 from regard.metrics.retrieval import recall_at
 from regard.synthetic.scenes.captions import Caption, caption
 from regard.synthetic.scenes.scene import Scene
@@ -102,7 +102,7 @@ def _attention_on_objects(
     image = scene_regions(scene, vision)
     row = pipeline.tokenizer.encode_words(list(caption_of_scene.words), max_length=pipeline.model.config.context)
     shown = collate_regions([image])
-    with watch(pipeline.model, "*text_co_attention.attention.weights") as captured:
+    with capture(pipeline.model, "*text_co_attention.attention.weights") as captured:
         pipeline.model.encode(torch.tensor([row.ids]), torch.tensor([row.segment_ids]), shown.features, shown.boxes)
     weights = torch.stack([one[0] for (one,) in captured.values()])  # (layers, H, T, R)
     shows = torch.from_numpy(_regions_of_objects(scene, image.boxes, bool(vision.grid)))  # (objects, R)

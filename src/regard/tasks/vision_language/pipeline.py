@@ -19,6 +19,7 @@ from regard.errors import FolderError, InputError
 from regard.images.decoding import read_image
 from regard.models.vilbert import ViLBERTConfig
 from regard.tasks.encoding import pad_rows
+from regard.tasks.show import Showable
 from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
 
 Image = Path | str | bytes | np.ndarray | ImageRegions
@@ -65,7 +66,7 @@ class GroundedPhrase:
     probabilities: list[float]  # of all regions
 
 
-class VisionLanguagePipeline:
+class VisionLanguagePipeline(Showable):
     """What they share: `.model` is the nn.Module, `.tokenizer` its tokenizer; `truncated` counts too long texts."""
 
     def __init__(self, kind: str, model: nn.Module, tokenizer: WordPieceTokenizer) -> None:

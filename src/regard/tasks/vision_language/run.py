@@ -25,7 +25,7 @@ def rank(pipeline: ImageTextMatcher, request: RunRequest) -> Iterator[Answer | N
     if request.options.find is not None:
         yield from _rank_images(pipeline, request)
         return
-    image, texts = _image_and_texts(pipeline, request)
+    image, texts = image_and_texts(pipeline, request)
     for one in pipeline.rank_texts(image, texts)[:MAX_SHOWN]:
         yield _ranked("text", texts[one.number], one)
 
@@ -46,7 +46,7 @@ def _rank_images(pipeline: ImageTextMatcher, request: RunRequest) -> Iterator[An
 
 def answer(pipeline: VisualQuestionAnswering, request: RunRequest) -> Iterator[Answer | Note]:
     """Answers to the questions of INPUT about its first, an image."""
-    image, questions = _image_and_texts(pipeline, request)
+    image, questions = image_and_texts(pipeline, request)
     for one in pipeline.run_all(questions, [image] * len(questions)):
         probabilities = dict(list(one.probabilities.items())[:MAX_SHOWN])
         data = {"question": one.question, "answer": one.answer, "probabilities": probabilities}
@@ -55,7 +55,7 @@ def answer(pipeline: VisualQuestionAnswering, request: RunRequest) -> Iterator[A
 
 def point(pipeline: Pointer, request: RunRequest) -> Iterator[Answer | Note]:
     """The regions that the phrases of INPUT mean in its first, an image."""
-    image, phrases = _image_and_texts(pipeline, request)
+    image, phrases = image_and_texts(pipeline, request)
     for one in pipeline.run_all(phrases, [image] * len(phrases)):
         left, top, right, bottom = one.box
         where = f"from {left:.0%} to {right:.0%} across, {top:.0%} to {bottom:.0%} down"
@@ -63,7 +63,7 @@ def point(pipeline: Pointer, request: RunRequest) -> Iterator[Answer | Note]:
         yield Answer(f"{one.phrase}: {where}  ({one.probability:.1%})", data)
 
 
-def _image_and_texts(pipeline: VisionLanguagePipeline, request: RunRequest) -> tuple[ImageRegions, Sequence[str]]:
+def image_and_texts(pipeline: VisionLanguagePipeline, request: RunRequest) -> tuple[ImageRegions, Sequence[str]]:
     if len(request.inputs) < 2:
         raise InputError('wanted an image and a text about it: regard run MODEL image.png "a text"')
     return _regions(pipeline, Path(request.inputs[0]), _boxes(request)), request.inputs[1:]

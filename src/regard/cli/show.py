@@ -1,0 +1,86 @@
+"""`regard show`: look inside a model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.app import AsJson, app
+from regard.errors import InputError
+from regard.printing import print_json
+from regard.progress import note
+
+
+@app.command()
+def show(
+    model: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="A model folder, or a trace that `regard trace` wrote.")
+    ] = None,
+    inputs: Annotated[
+        list[str] | None, typer.Argument(metavar="[INPUT]...", help="A text, or an image and a text about it.")
+    ] = None,
+    view: Annotated[str | None, typer.Option(help="What to look at; default: what says most about the model.")] = None,
+    example: Annotated[str | None, typer.Option(help="A figure of the lectures; needs no model.")] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List the views and the taps of the model.")] = False,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A .png, .svg, .pdf or .html file.")] = None,
+    token: Annotated[str | None, typer.Option(help="A token of the text, by its letters or its number.")] = None,
+    attention: Annotated[str | None, typer.Option(help='A pattern of paths: "decoder.*.cross_attention".')] = None,
+    layer: Annotated[int | None, typer.Option(help="A layer of these, from 0.")] = None,
+    head: Annotated[int | None, typer.Option(help="A head, from 0.")] = None,
+    max_new_tokens: Annotated[int | None, typer.Option(min=1, help="Generate this many tokens first.")] = None,
+    target: Annotated[str | None, typer.Option(help="Look at this translation or caption, not the model's.")] = None,
+    boxes: Annotated[Path | None, typer.Option(help="Bounding boxes of the image, as JSON.")] = None,
+    temperature: Annotated[float, typer.Option(min=0.01, help="With --view next.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(min=1, help="With --view next.")] = None,
+    top_p: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="With --view next.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many bars or rows to show.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Look inside a model: attention, heads, queries and keys, the KV cache, positions, masks; or at a figure of the
+    lectures that needs no model. Without -o it is drawn in the terminal.
+
+    Examples:
+
+    `regard show runs/bert "the animal didn't cross the street because it was too tired" --token it`
+
+    `regard show runs/demo "the red house is big" --view heads -o heads.svg`
+
+    `regard show runs/gpt "Once upon a time" --view next`
+
+    `regard show runs/captioner photo.png -o attention.html`
+
+    `regard show runs/vqa scene.png "what color is the circle ?" --view coattention`
+
+    `regard show --example positions -o positions.png`
+
+    `regard show runs/demo --list`
+    """
+    from regard.cli import showing
+
+    if output is not None:
+        showing.check_output(output)
+    if example is not None:
+        if model is not None:
+            raise InputError(f"--example {example} needs no model; leave {model} out")
+        figure = showing.example(example)
+    elif model is None:
+        raise InputError("nothing to show; give a model and an input, or --example positions")
+    elif listing:
+        showing.print_list(Path(model), as_json)
+        return
+    else:
+        from regard.inspection.views.base import Choices
+        from regard.tasks.base import TraceRequest
+
+        choices = Choices(attention, layer, head, token, temperature, top_k, top_p, limit)
+        request = TraceRequest(inputs or [], max_new_tokens, target, boxes)
+        figure = showing.view(Path(model), request, view, choices)
+    for line in figure.notes:
+        note(line)
+    if output is not None:
+        figure.save(output)
+        note(f"wrote {output}")
+    elif as_json:
+        print_json(showing.to_data(figure))
+    else:
+        showing.print_figure(figure)

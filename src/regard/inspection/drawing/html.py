@@ -1,0 +1,102 @@
+"""Draw a figure as one HTML file that needs no network: all frames, of which the reader chooses one.
+
+Matrices are canvases over numbers in binary (half precision, base64), never an element for each weight; a large one is
+pooled. Where the mouse rests, a cell says its row, its column and its number. Behind each canvas is a table.
+"""
+
+import base64
+import json
+from collections.abc import Iterator
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from regard.inspection.drawing.colors import RAMPS
+from regard.inspection.drawing.scene import Figure, Matrix, Scene
+from regard.inspection.drawing.svg import to_svg
+
+MAX_SIDE = 1024  # of a matrix in a page; a larger one is pooled
+TABLE_CELLS = 2_500  # a larger matrix has its largest numbers in its table, not all
+
+
+def to_html(figure: Figure) -> str:
+    """The whole page."""
+    title = figure.frames[figure.chosen].draw().title
+    return (
+        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
+        '<meta name=viewport content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n{fragment(figure)}\n</html>\n"
+    )
+
+
+def fragment(figure: Figure) -> str:
+    """The figure as an element that brings its own style and script; several may stand in one page, or a notebook."""
+    frames = [_frame(frame.name, frame.draw()) for frame in figure.frames]
+    data = {"choice": figure.choice, "chosen": figure.chosen, "frames": frames, "ramps": RAMPS}
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    style, script = _resource("figure.css"), _resource("figure.js")
+    return (
+        "<regard-figure><template shadowrootmode=open></template>"
+        f'<script type="application/json" class="regard-style">{json.dumps(style)}</script>'
+        f'<script type="application/json" class="regard-data">{text}</script></regard-figure>\n'
+        f"<script>{script}</script>"
+    )
+
+
+def _frame(name: str, scene: Scene) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": scene.title,
+        "caption": scene.caption,
+        "width": scene.width,
+        "height": scene.height,
+        "svg": to_svg(scene, without=Matrix),
+        "matrices": list(_matrices(scene)),
+    }
+
+
+def _matrices(scene: Scene) -> Iterator[dict[str, Any]]:
+    for item in scene.items:
+        if isinstance(item, Matrix):
+            values, factor = pooled(item.values, MAX_SIDE)
+            masked = None if item.masked is None or factor > 1 else item.masked
+            yield {
+                "box": [item.x, item.y, item.width, item.height],
+                "shape": list(values.shape),
+                "pooled": factor,
+                "values": _base64(values.astype("<f4" if values.size <= TABLE_CELLS else "<f2")),
+                "exact": values.size <= TABLE_CELLS,
+                "masked": None if masked is None else _base64(np.packbits(masked, bitorder="little")),
+                "rows": [item.row(row) for row in range(item.values.shape[0])],
+                "columns": [item.column(column) for column in range(item.values.shape[1])],
+                "ramp": item.ramp,
+                "low": item.low,
+                "high": item.high,
+                "digits": item.digits,
+                "name": item.name,
+            }
+
+
+def pooled(values: np.ndarray, side: int) -> tuple[np.ndarray, int]:
+    """Values with at most `side` rows and columns, and how many of the rows and columns were joined in one cell.
+
+    A cell is the maximum of what it joins, so that no large weight is lost.
+    """
+    factor = -(-max(values.shape) // side)
+    if factor == 1:
+        return values, 1
+    rows, columns = (-(-size // factor) * factor for size in values.shape)
+    padded = np.full((rows, columns), -np.inf, np.float32)
+    padded[: values.shape[0], : values.shape[1]] = values
+    cells: np.ndarray = padded.reshape(rows // factor, factor, columns // factor, factor).max((1, 3))
+    return cells, factor
+
+
+def _base64(values: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+
+
+def _resource(name: str) -> str:
+    return files("regard.inspection.drawing").joinpath(name).read_text(encoding="utf-8")

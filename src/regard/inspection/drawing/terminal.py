@@ -1,0 +1,65 @@
+"""Draw a scene as text: its title, its matrices as shaded cells, and its other text line by line."""
+
+import numpy as np
+from rich.text import Text as Line
+
+from regard.inspection.drawing.scene import Matrix, Scene, Text
+from regard.inspection.heat_map import shade
+
+MAX_COLUMNS = 24  # of a matrix in a terminal
+ROUGHLY = 5.0  # items whose middles are this near are on one line
+
+
+def to_terminal(scene: Scene) -> Line:
+    """The scene in words and shades; what does not fit a terminal is said to be left out."""
+    found = Line(scene.title, style="bold")
+    if scene.caption:
+        found.append(f"\n{scene.caption}", style="not bold dim")
+    matrices = [item for item in scene.items if isinstance(item, Matrix)]
+    for matrix in matrices:
+        found.append("\n\n")
+        found.append_text(_matrix(matrix))
+    if not matrices:
+        for line in _lines([item for item in scene.items if isinstance(item, Text)]):
+            if line not in (scene.title, scene.caption):
+                found.append(f"\n{line}", style="not bold")
+    return found
+
+
+def _matrix(matrix: Matrix) -> Line:
+    rows, columns = matrix.values.shape
+    if columns > MAX_COLUMNS:
+        return Line(f"{matrix.name}: {rows} × {columns} values; write them to a file with -o", style="not bold dim")
+    named = matrix.rows or [""] * rows
+    heads = [str(label) for label in (matrix.columns or [""] * columns)]
+    margin, wide = max(map(len, named), default=0), [max(5, len(label)) + 1 for label in heads]
+    text = Line(" " * (margin + 1), style="not bold")
+    for label, room in zip(heads, wide, strict=True):
+        text.append(label.rjust(room), style="orange3")
+    for row, label in enumerate(named):
+        text.append(f"\n{label:>{margin}} ", style="blue")
+        for column, room in enumerate(wide):
+            text.append(_cell(matrix, row, column).rjust(room))
+    return text
+
+
+def _cell(matrix: Matrix, row: int, column: int) -> str:
+    value = float(matrix.values[row, column])
+    if matrix.masked is not None and matrix.masked[row, column]:
+        return "·"
+    if not np.isfinite(value):
+        return "NaN" if np.isnan(value) else "-inf" if value < 0 else "inf"
+    if matrix.digits is not None:
+        return f"{value:.{matrix.digits}f}"
+    return shade((value - matrix.low) / max(matrix.high - matrix.low, 1e-12)) * 3
+
+
+def _lines(texts: list[Text]) -> list[str]:
+    """The texts, those of one height on one line, from left to right."""
+    found: list[tuple[float, list[Text]]] = []
+    for item in sorted(texts, key=lambda one: one.y):
+        if found and abs(found[-1][0] - item.y) < ROUGHLY:
+            found[-1][1].append(item)
+        else:
+            found.append((item.y, [item]))
+    return ["  ".join(one.text for one in sorted(line, key=lambda one: one.x)) for _, line in found]

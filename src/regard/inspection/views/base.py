@@ -1,0 +1,118 @@
+"""What a view is: a name, what it needs of a trace, and a function that draws it.
+
+Each file beside this one has one view, `VIEW`; `regard.inspection.views.VIEWS` lists them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from regard.errors import InputError
+from regard.inspection.drawing.scene import Figure
+from regard.inspection.trace import AttentionInfo, Axis, Trace, TraceInfo
+from regard.inspection.tracing import TraceInputs
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a reader may choose; None: the view decides."""
+
+    attention: str | None = None  # a pattern of paths: "decoder.*.cross_attention"
+    layer: int | None = None  # from 0, among the attentions of the pattern
+    head: int | None = None  # from 0
+    token: str | None = None  # a token by its label, or its number from 0
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    limit: int = 10  # of bars, rows, …
+    gold: Sequence[tuple[int, int]] = ()  # gold alignment: (source word, target word)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is looked at: a trace, and where it was made here, the model that it is of."""
+
+    trace: Trace
+    pipeline: Any = None
+    inputs: TraceInputs | None = None
+    others: Sequence[Trace] = field(default_factory=tuple)  # of further inputs, or of further checkpoints
+    names: Sequence[str] = field(default_factory=tuple)  # of the others
+
+    def require_model(self, view: str) -> Any:
+        """The pipeline; InputError if there is only a trace file."""
+        if self.pipeline is None:
+            raise InputError(f"the view {view} runs the model; give the model's folder instead of a trace file")
+        return self.pipeline
+
+
+@dataclass(frozen=True)
+class View:
+    """One way to look at a model."""
+
+    name: str
+    summary: str  # one line for `regard show --list`
+    draw: Callable[[Subject, Choices], Figure]
+    taps: tuple[str, ...] = ("*.weights",)  # patterns of the points it needs; a pattern may match none
+    missing: Callable[[TraceInfo], str | None] = lambda info: None  # why it has no meaning for a model; None: it has
+    several_inputs: bool = False  # each input is a trace of its own
+
+
+def needs_attention(info: TraceInfo) -> str | None:
+    return None if info.attentions else "it has no attention"
+
+
+def needs_interface(*interfaces: str) -> Callable[[TraceInfo], str | None]:
+    """A check that a model is of one of these interfaces."""
+
+    def missing(info: TraceInfo) -> str | None:
+        return None if info.interface in interfaces else f"it is for {' and '.join(interfaces)} models"
+
+    return missing
+
+
+# ------------------------------------------------ choosing parts of a trace
+
+
+def choose_attention(trace: Trace, choices: Choices, default: str = "*") -> list[AttentionInfo]:
+    """The attentions that a reader chose, in the model's order; `layer` leaves one of them."""
+    pattern = choices.attention or default
+    found = [one for one in trace.attentions() if fnmatchcase(one.path, pattern)]
+    if not found and not choices.attention:
+        found = trace.attentions()
+    if not found:
+        known = ", ".join(dict.fromkeys(one.path for one in trace.attentions()))
+        raise InputError(f"there is no attention {pattern}; this model has {known or 'none'}")
+    if choices.layer is None:
+        return found
+    if not 0 <= choices.layer < len(found):
+        raise InputError(f"--layer {choices.layer}: wanted 0 to {len(found) - 1}")
+    return [found[choices.layer]]
+
+
+def check_head(head: int | None, num_heads: int) -> None:
+    if head is not None and not 0 <= head < num_heads:
+        raise InputError(f"--head {head}: wanted 0 to {num_heads - 1}")
+
+
+def query_labels(trace: Trace, attention: AttentionInfo) -> tuple[str, ...]:
+    """The labels of the queries: in attention from a decoder to its source, the tokens that were chosen."""
+    axis = trace.info.axes[attention.queries]
+    return axis.tokens if attention.queries == attention.keys else axis.generated
+
+
+def key_labels(trace: Trace, attention: AttentionInfo) -> tuple[str, ...]:
+    return trace.info.axes[attention.keys].tokens
+
+
+def find_token(axis: Axis, token: str | None) -> int:
+    """The position of a token by its label or its number; the last of several, as in "it … it"."""
+    if token is None:
+        raise InputError(f"which token? give --token; this text has {', '.join(axis.tokens)}")
+    plain = [label.removeprefix("·").casefold() for label in axis.tokens]
+    places = [number for number, label in enumerate(plain) if label == token.casefold()]
+    if places:
+        return places[-1]
+    if token.isdigit() and int(token) < len(axis.tokens):
+        return int(token)
+    raise InputError(f"there is no token {token!r}; this text has {', '.join(axis.tokens)}")

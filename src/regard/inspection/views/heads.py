@@ -1,0 +1,77 @@
+"""The atlas: every head of every layer as a small matrix, sorted by the pattern of its attention."""
+
+from functools import partial
+
+import numpy as np
+
+from regard.inspection.drawing.colors import FAINT, INK
+from regard.inspection.drawing.html import pooled
+from regard.inspection.drawing.layout import TOP
+from regard.inspection.drawing.scene import Figure, Frame, Item, Matrix, Scene, Text, heading
+from regard.inspection.patterns import PATTERNS, head_pattern
+from regard.inspection.trace import AttentionInfo, Trace
+from regard.inspection.views.base import (
+    Choices,
+    Subject,
+    View,
+    choose_attention,
+    key_labels,
+    needs_attention,
+    query_labels,
+)
+
+SIDE = 64.0  # of one head, in points
+RESOLUTION = 64  # of one head, in cells
+GAP = 10.0
+LABEL = 20.0
+
+
+def draw(subject: Subject, choices: Choices) -> Figure:
+    """One frame for each kind of attention (encoder, decoder, cross), layers down and heads across."""
+    trace = subject.trace
+    kinds: dict[tuple[str, str], list[AttentionInfo]] = {}
+    for one in choose_attention(trace, choices):
+        kinds.setdefault((one.queries, one.keys), []).append(one)
+    frames = [
+        Frame(f"{queries} attends to {keys}", partial(_scene, trace, queries, keys, found))
+        for (queries, keys), found in kinds.items()
+    ]
+    return Figure(frames, "attention")
+
+
+def _scene(trace: Trace, queries: str, keys: str, attentions: list[AttentionInfo]) -> Scene:
+    title = f"all heads: {queries} attends to {keys}"
+    caption = "One small matrix a head: queries down, keys across; dark is a large weight. The label is its pattern."
+    items: list[Item] = heading(title, caption)
+    most = 0
+    for layer, attention in enumerate(attentions):
+        weights = trace.weights(attention)
+        most = max(most, len(weights))
+        y = TOP + layer * (SIDE + LABEL + GAP)
+        items.append(Text(8, y + SIDE / 2, f"layer {layer}", color=FAINT))
+        special = np.array([label.startswith(("[", "<")) for label in key_labels(trace, attention)])
+        order = _by_pattern(weights, special, square=queries == keys)
+        for place, (head, pattern) in enumerate(order):
+            x = 56 + place * (SIDE + GAP)
+            items.append(_head(trace, attention, weights[head], x, y, f"layer {layer}, head {head}"))
+            items.append(Text(x, y + SIDE + 6, f"head {head}", size=7, color=INK))
+            items.append(Text(x, y + SIDE + 14, pattern, size=7, color=FAINT, title=PATTERNS[pattern]))
+    width = max(56 + most * (SIDE + GAP), 460)
+    return Scene(width, TOP + len(attentions) * (SIDE + LABEL + GAP), items, title, caption)
+
+
+def _by_pattern(weights: np.ndarray, special: np.ndarray, *, square: bool) -> list[tuple[int, str]]:
+    """The heads of one layer, those of one pattern beside each other."""
+    named = [(head, head_pattern(one, special, square=square)) for head, one in enumerate(weights)]
+    return sorted(named, key=lambda one: (list(PATTERNS).index(one[1]), one[0]))
+
+
+def _head(trace: Trace, attention: AttentionInfo, weights: np.ndarray, x: float, y: float, name: str) -> Matrix:
+    cells, factor = pooled(weights, RESOLUTION)
+    rows, columns = query_labels(trace, attention)[::factor], key_labels(trace, attention)[::factor]
+    sizes = SIDE / cells.shape[1], SIDE / cells.shape[0]
+    high = max(float(cells.max()), min(1.0, 4 / weights.shape[1]))  # weights that are all alike stay pale
+    return Matrix(x, y, *sizes, cells, rows, columns, "query", 0.0, high, name=f"{attention.path}, {name}")
+
+
+VIEW = View("heads", "every head of every layer, sorted by pattern", draw, missing=needs_attention)

@@ -1,0 +1,27 @@
+"""An encoder prepared for a trace, whatever head it has: its row of tokens, of one text or a pair."""
+
+import torch
+
+from regard.errors import InputError
+from regard.inspection.trace import Axis, byte_spans
+from regard.inspection.tracing import TraceInputs
+from regard.tasks.base import TraceRequest
+from regard.tasks.encoder_pipeline import EncoderPipeline
+
+
+def trace_inputs(pipeline: EncoderPipeline, request: TraceRequest) -> TraceInputs:
+    """The row of one text, or of a pair, in which special tokens such as [MASK] are parsed."""
+    if not 1 <= len(request.inputs) <= 2:
+        raise InputError(f"got {len(request.inputs)} texts; a trace of an encoder is of one text, or of a pair")
+    first, second = request.inputs[0], request.inputs[1] if len(request.inputs) == 2 else None
+    row = pipeline.tokenizer.encode(first, second, max_length=pipeline.max_length, parse_special_tokens=True)
+    if row.num_truncated:
+        raise InputError(
+            f"got {len(row.ids) + row.num_truncated} tokens, this model reads {pipeline.max_length}; shorten the text"
+        )
+    device = next(pipeline.model.parameters()).device
+    ids, segment_ids = (torch.tensor([values], device=device) for values in (row.ids, row.segment_ids))
+    labels = pipeline.tokenizer.token_labels(row.ids)
+    text = first if second is None else f"{first}\n{second}"
+    axis = Axis(tokens=tuple(labels), text=text, spans=byte_spans(text, labels), segment_ids=tuple(row.segment_ids))
+    return TraceInputs({"text": axis}, lambda: pipeline.model(ids, segment_ids))
