@@ -117,10 +117,56 @@ def test_a_folder_that_cannot_be_written_is_named_and_leaves_nothing(tmp_path, m
         )
 
 
+@pytest.mark.parametrize("crash", [KeyboardInterrupt, OSError(errno.EIO, "Input/output error")])
+@pytest.mark.parametrize("fatal", [0, 1])
+def test_a_folder_whose_replacement_is_interrupted_keeps_the_old_content(folder, fatal, crash, monkeypatch):
+    """Fail at the n-th rename of a folder: no moment leaves the name without a whole folder for the next start."""
+    count = iter(range(100))
+    real = os.rename
+
+    def failing(source, target):
+        if source.is_dir() and next(count) >= fatal:  # a crash: nothing afterwards succeeds either
+            raise crash
+        real(source, target)
+
+    monkeypatch.setattr(os, "rename", failing)
+    with pytest.raises((KeyboardInterrupt, FolderError, OSError)):
+        write_folder(folder, {"c": b"new"})
+    monkeypatch.undo()
+    remove_leftovers(folder.parent)
+    assert set(verify(folder)) == set(FILES)
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_failed_rename_leaves_the_old_folder_under_its_name(folder, monkeypatch):
+    real = os.rename
+
+    def failing(source, target):
+        if source.name.startswith(".new-model"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(os, "rename", failing)
+    with pytest.raises(FolderError, match=f"cannot write {folder}: No space left on device; "):
+        write_folder(folder, {"c": b"new"})
+    assert set(verify(folder)) == set(FILES)
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_file_that_cannot_be_flushed_is_named(tmp_path, monkeypatch):
+    def failing(handle):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(FolderError, match=f"cannot write {tmp_path}/x.json: Input/output error; "):
+        write_file(tmp_path / "x.json", b"1")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_manifest_goes_first_and_comes_last(folder, monkeypatch):
     order = []
     monkeypatch.setattr(
-        "regard.files.write_file", lambda path, data: order.append((path.name, (folder / MANIFEST).exists()))
+        "regard.files._write_file", lambda path, data: order.append((path.name, (folder / MANIFEST).exists()))
     )
     write_files(folder, FILES)
     assert order == [("a.json", False), ("b.bin", False), (MANIFEST, False)]

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from regard.errors import DataError, FolderError
 
 MANIFEST = "MANIFEST.json"
+ASIDE = ".replaced-"  # begins the name of a folder while another takes its place
 
 Files = Mapping[str, bytes]
 Manifest = dict[str, dict[str, Any]]
@@ -31,8 +32,23 @@ class FolderExistsError(DataError):
 # ------------------------------------------------ write files
 
 
+@contextmanager
+def os_errors_named(task: str) -> Iterator[None]:
+    """Raise FolderError for an OSError, with the task that failed: an fsync's error alone names no file."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise FolderError(f"cannot {task}: {reason}; free some space or choose another folder") from error
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Write a file atomically, replacing an old one."""
+    with os_errors_named(f"write {path}"):
+        _write_file(path, data)
+
+
+def _write_file(path: Path, data: bytes) -> None:
     with atomic_write(path) as file:
         file.write(data)
 
@@ -78,21 +94,41 @@ class DigestedFile:
 
 def write_folder(folder: Path, files: Files) -> None:
     """Write a folder with a manifest atomically, replacing an old one."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
     new = folder.with_name(f".new-{folder.name}")
-    shutil.rmtree(new, ignore_errors=True)
-    try:
-        new.mkdir()
-        write_files(new, files)
-    except BaseException as error:
+    with os_errors_named(f"write {folder}"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(new, ignore_errors=True)
-        if isinstance(error, OSError):
-            reason = error.strerror or error
-            raise FolderError(f"cannot write {folder}: {reason}; free some space or choose another folder") from error
+        try:
+            new.mkdir()
+            _write_files(new, files)
+            _rename_over(new, folder)
+        except BaseException:
+            shutil.rmtree(new, ignore_errors=True)
+            raise
+        _fsync_folder(folder.parent)
+    shutil.rmtree(_aside(folder), ignore_errors=True)
+
+
+def _rename_over(new: Path, folder: Path) -> None:
+    """Rename a folder to a name that may be taken.
+
+    The folder of that name is moved aside, and back on a failure. After a crash `remove_leftovers` moves it back.
+    """
+    aside = _aside(folder)
+    if folder.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+    try:
+        new.rename(folder)
+    except BaseException:
+        if aside.exists():
+            aside.rename(folder)
         raise
-    remove_folder(folder)
-    new.rename(folder)
-    _fsync_folder(folder.parent)
+
+
+def _aside(folder: Path) -> Path:
+    """Where a folder is while another takes its name."""
+    return folder.with_name(f"{ASIDE}{folder.name}")
 
 
 def write_files(folder: Path, files: Files) -> None:
@@ -100,11 +136,16 @@ def write_files(folder: Path, files: Files) -> None:
 
     A name may contain a subfolder: "1_Pooling/config.json".
     """
+    with os_errors_named(f"write {folder}"):
+        _write_files(folder, files)
+
+
+def _write_files(folder: Path, files: Files) -> None:
     (folder / MANIFEST).unlink(missing_ok=True)
     manifest = {name: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)} for name, data in files.items()}
     for name, data in [*files.items(), (MANIFEST, encode_json(manifest))]:
         (folder / name).parent.mkdir(exist_ok=True)
-        write_file(folder / name, data)
+        _write_file(folder / name, data)
 
 
 @contextmanager
@@ -138,20 +179,26 @@ def temporary_sibling(folder: Path) -> Path:
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder: rename it first, so that nobody reads half of it."""
-    if folder.exists():
-        old = folder.with_name(f".old-{folder.name}")
+    if not folder.exists():
+        return
+    old = folder.with_name(f".old-{folder.name}")
+    with os_errors_named(f"remove {folder}"):
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
         shutil.rmtree(old)
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Remove what an interrupted save or removal left."""
-    for leftover in [*parent.glob(".new-*"), *parent.glob(".old-*")]:
-        if leftover.is_dir():
-            shutil.rmtree(leftover)
-        else:
-            leftover.unlink()
+    """Remove what an interrupted save or removal left; a folder that was being replaced gets its name back."""
+    with os_errors_named(f"remove what an interrupted save left in {parent}"):
+        for aside in parent.glob(f"{ASIDE}*"):
+            if not (folder := parent / aside.name.removeprefix(ASIDE)).exists():
+                aside.rename(folder)
+        for leftover in [*parent.glob(".new-*"), *parent.glob(".old-*"), *parent.glob(f"{ASIDE}*")]:
+            if leftover.is_dir():
+                shutil.rmtree(leftover)
+            else:
+                leftover.unlink()
 
 
 def _fsync(file: BinaryIO) -> None:

@@ -31,7 +31,17 @@ from regard.checkpoint import (
 )
 from regard.data.batches import DataPosition
 from regard.errors import FolderError, TrainingError
-from regard.files import MANIFEST, Files, encode_json, read_json, remove_folder, remove_leftovers, verify, write_folder
+from regard.files import (
+    MANIFEST,
+    Files,
+    encode_json,
+    os_errors_named,
+    read_json,
+    remove_folder,
+    remove_leftovers,
+    verify,
+    write_folder,
+)
 from regard.training.log import METRICS, TENSORBOARD
 
 OPTIMIZER = "optimizer.safetensors"
@@ -156,7 +166,8 @@ class RunFolder:
 
         The manifest of a model that an earlier session finished here is deleted: it is no longer the end of the run.
         """
-        (self.path / MANIFEST).unlink(missing_ok=True)
+        with os_errors_named(f"remove {self.path / MANIFEST}"):
+            (self.path / MANIFEST).unlink(missing_ok=True)
         folder = self.checkpoints / f"step-{progress.step}"
         write_folder(
             folder,
