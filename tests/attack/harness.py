@@ -1,22 +1,25 @@
-"""Runs one hostile command in a process of its own and says whether regard survived it.
+"""Runs commands in processes of their own, and says whether regard survived a hostile one.
 
 Survived means: our own error in one line on standard error, exit code 2, nothing on standard output, no file made or
 changed, no canary, no terminal escape, at most SECONDS of time and MEGABYTES above what an idle process takes.
 
-A case forks a parent that has imported regard but has computed nothing, so that a case costs milliseconds instead of
-the seconds that importing torch takes.
+A command forks a parent that has imported regard but has computed nothing, so that it costs milliseconds instead of
+the seconds that importing torch takes. So a row must not compute here, but in a child (`in_child`).
 """
 
+import json
 import os
 import resource
-import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import NoReturn
 
 SECONDS = 5.0
 MEGABYTES = 500
@@ -36,28 +39,44 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What happened; `faults` is empty where regard survived."""
+    """What one attempt came to; `faults` is empty where regard survived."""
 
-    case: Case
-    faults: tuple[str, ...]
-    seconds: float
-    megabytes: float
-    line: str
+    name: str
+    faults: Sequence[str]
+    line: str = ""  # what regard said last
+    seconds: float | None = None
+    megabytes: float | None = None  # above an idle process
+
+
+Row = Callable[[bool], Iterable[Outcome]]  # the outcomes of a row of the table; True: its quick share
+
+
+class LeftOutError(Exception):
+    """This machine cannot try a row; the text says why."""
 
 
 def preload() -> None:
     """Import what a command imports, so that a fork need not."""
-    import torch  # noqa: F401
+    import torch
+    import torch._dynamo  # by an optimizer
 
     import regard.cli
     import regard.huggingface
-    import regard.tasks.loading  # noqa: F401
+    import regard.recipes
+    import regard.tasks.loading
+    import regard.tasks.recipe
     from regard import ops
 
+    torch.set_num_threads(1)  # of a run too: its weights must not depend on how busy the machine is
+    for recipe in regard.recipes.RECIPES:
+        regard.recipes.find(recipe)
     ops.why_disabled()  # compiles the library where that was not done yet
 
 
-def attempt(case: Case, base_megabytes: float = 0.0) -> Outcome:
+# ------------------------------------------------ hostile inputs
+
+
+def attempt(case: Case) -> Outcome:
     """Run a case and judge it."""
     with tempfile.TemporaryDirectory(prefix="attack-") as name:
         folder = Path(name, "case")
@@ -67,27 +86,99 @@ def attempt(case: Case, base_megabytes: float = 0.0) -> Outcome:
         folder.mkdir(exist_ok=True)
         before = _contents(folder)
         started = time.monotonic()
-        code, megabytes, output, errors = _run(case, folder, Path(name))
+        done = run(case.arguments, folder, Path(name), stdin=case.stdin, seconds=SECONDS + 2)
         seconds = time.monotonic() - started
-        faults = tuple(_faults(case, code, output, errors, folder, before))
+        faults = list(_faults(case, done, folder, before))
+    megabytes = done.megabytes - idle_megabytes()
     if seconds > SECONDS:
-        faults += (f"took {seconds:.1f} s",)
-    if megabytes - base_megabytes > MEGABYTES:
-        faults += (f"took {megabytes - base_megabytes:.0f} MB above an idle process",)
-    return Outcome(case, faults, seconds, megabytes, errors.strip().splitlines()[-1] if errors.strip() else "")
+        faults.append(f"took {seconds:.1f} s")
+    if megabytes > MEGABYTES:
+        faults.append(f"took {megabytes:.0f} MB above an idle process")
+    return Outcome(case.name, faults, done.last_line, seconds, megabytes)
 
 
-def base_megabytes() -> float:
+@cache
+def idle_megabytes() -> float:
     """What a process takes that does nothing but answer `regard --version`."""
-    return attempt(Case("idle", ["--version"], accepted=True)).megabytes
+    with tempfile.TemporaryDirectory(prefix="attack-") as name:
+        return run(["--version"], Path(name), Path(name)).megabytes
 
 
-def _run(case: Case, folder: Path, outside: Path) -> tuple[int, float, str, str]:
-    (outside / "stdin").write_bytes(case.stdin)
+def _faults(case: Case, done: "Finished", folder: Path, before: dict[str, bytes]) -> Iterator[str]:
+    if done.code == 0 and case.accepted:
+        return
+    yield from error_faults(done, notes=case.arguments[0] == "train")
+    if (folder / CANARY).exists() or any(path.name == CANARY for path in folder.rglob("*")):
+        yield "the canary: code of the input ran"
+    elif _contents(folder) != before:
+        yield "files were made or changed"
+
+
+def error_faults(done: "Finished", *, notes: bool) -> Iterator[str]:
+    """What is wrong with how a command failed; `notes`: lines before the error are fine."""
+    if done.code < 0:
+        yield f"killed by signal {-done.code}"
+    elif done.code != 2:
+        yield f"exit code {done.code}, wanted 2"
+    lines = done.errors.splitlines()
+    if notes:
+        lines = lines[-1:]
+    if len(lines) != 1 or not lines[0].startswith("error: "):
+        yield f"{len(lines)} lines on standard error, wanted one that begins with 'error: '"
+    if "Traceback" in done.errors or "panicked at" in done.errors:
+        yield "a traceback"
+    text = done.output + done.errors
+    if any((ord(sign) < 32 and sign not in "\n\t") or 127 <= ord(sign) < 160 for sign in text):
+        yield "a control character reached the terminal"
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+# ------------------------------------------------ commands in forks
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a command ended."""
+
+    code: int  # the exit code, or minus the signal
+    megabytes: float
+    output: str
+    errors: str
+
+    @property
+    def last_line(self) -> str:
+        return self.errors.strip().splitlines()[-1] if self.errors.strip() else ""
+
+
+def run(
+    arguments: Sequence[str],
+    folder: Path,
+    outside: Path,
+    *,
+    stdin: bytes = b"",
+    seconds: float = 600.0,
+    prepare: Callable[[], None] = lambda: None,
+) -> Finished:
+    """Run `regard …` in a folder and wait; what it takes and writes besides is in `outside`."""
+    (outside / "stdin").write_bytes(stdin)
+    return wait(start(arguments, folder, outside, prepare), outside, seconds)
+
+
+def start(arguments: Sequence[str], folder: Path, outside: Path, prepare: Callable[[], None] = lambda: None) -> int:
+    """Start `regard …` in a fork, after `prepare()` there. Returns its process id."""
+    (outside / "stdin").touch()
     child = os.fork()
     if child == 0:
-        _child(case, folder, outside)
-    deadline = time.monotonic() + SECONDS + 2
+        _command(arguments, folder, outside, prepare)
+    return child
+
+
+def wait(child: int, outside: Path, seconds: float = 600.0) -> Finished:
+    """Wait for a command; kill it after so many seconds."""
+    deadline = time.monotonic() + seconds
     while True:
         done, status, usage = os.wait4(child, os.WNOHANG)
         if done:
@@ -98,26 +189,26 @@ def _run(case: Case, folder: Path, outside: Path) -> tuple[int, float, str, str]
             break
         time.sleep(0.005)
     texts = [(outside / name).read_text("utf-8", "replace") for name in ("stdout", "stderr")]
-    return os.waitstatus_to_exitcode(status), usage.ru_maxrss / 1024, texts[0], texts[1]
+    return Finished(os.waitstatus_to_exitcode(status), usage.ru_maxrss / 1024, texts[0], texts[1])
 
 
-def _child(case: Case, folder: Path, outside: Path) -> None:
-    """Never returns: the command ends this process."""
+def _command(arguments: Sequence[str], folder: Path, outside: Path, prepare: Callable[[], None]) -> NoReturn:
     code = 70
     try:
         os.setsid()
         for number, name, flags in (
             (0, "stdin", os.O_RDONLY),
-            (1, "stdout", os.O_WRONLY | os.O_CREAT),
-            (2, "stderr", os.O_WRONLY | os.O_CREAT),
+            (1, "stdout", os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+            (2, "stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
         ):
             os.dup2(os.open(outside / name, flags, 0o600), number)
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0, "r"), os.fdopen(1, "w", 1), os.fdopen(2, "w", 1)
         limit = 12 * 2**30  # a bomb ends with MemoryError here, not with the machine
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         os.chdir(folder)
-        os.environ["XDG_CACHE_HOME"] = str(outside / "cache")
-        sys.argv = ["regard", *case.arguments]
+        os.environ["REGARD_CACHE"] = str(outside / "cache")
+        sys.argv = ["regard", *arguments]
+        prepare()
         from regard.cli import main
 
         try:
@@ -127,39 +218,29 @@ def _child(case: Case, folder: Path, outside: Path) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException:
-        import traceback
-
         traceback.print_exc()
         sys.stderr.flush()
     finally:
         os._exit(code)
 
 
-def _faults(case: Case, code: int, output: str, errors: str, folder: Path, before: dict[str, bytes]) -> Iterator[str]:
-    if code == 0 and case.accepted:
-        return
-    if code < 0:
-        yield f"killed by signal {-code}"
-    elif code != 2:
-        yield f"exit code {code}, wanted 2"
-    lines = errors.splitlines()
-    if case.arguments[0] == "train" and lines:  # notes about the data come before
-        lines = lines[-1:]
-    if len(lines) != 1 or not lines[0].startswith("error: "):
-        yield f"{len(lines)} lines on standard error, wanted one that begins with 'error: '"
-    if "Traceback" in errors or "panicked at" in errors:
-        yield "a traceback"
-    if any((ord(sign) < 32 and sign not in "\n\t") or 127 <= ord(sign) < 160 for sign in output + errors):
-        yield "a control character reached the terminal"
-    if (folder / CANARY).exists() or any(path.name == CANARY for path in folder.rglob("*")):
-        yield "the canary: code of the input ran"
-    elif _contents(folder) != before:
-        yield "files were made or changed"
-
-
-def _contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-def tidy(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+def in_child(attempts: Callable[[], Iterable[Outcome]]) -> list[Outcome]:
+    """The outcomes of attempts that compute, in a fork."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 70
+        try:
+            with os.fdopen(writer, "w") as answer:
+                json.dump([asdict(outcome) for outcome in attempts()], answer)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        text = answer.read()
+    _, status = os.waitpid(child, 0)
+    assert status == 0, "the child that makes attempts failed; its traceback is above"
+    return [Outcome(**values) for values in json.loads(text)]
