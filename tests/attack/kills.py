@@ -5,6 +5,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 from tests.attack.harness import Outcome, Row
@@ -20,11 +21,12 @@ def kills(quick: bool) -> Iterator[Outcome]:
     """Kill run after run, of one kind after another."""
     chance = random.Random(11)
     left = QUICK_KILLS if quick else KILLS
-    while left:
-        for recipe in RECIPES:
-            outcomes = _kill_one_run(recipe, min(left, KILLS_OF_ONE_RUN), chance)
-            yield from outcomes
-            left -= len(outcomes)
+    for recipe in cycle(RECIPES):
+        outcomes = _kill_one_run(recipe, min(left, KILLS_OF_ONE_RUN), chance)
+        yield from outcomes
+        left -= len(outcomes)
+        if not left:
+            return
 
 
 def _kill_one_run(recipe: Recipe, most: int, chance: random.Random) -> list[Outcome]:
