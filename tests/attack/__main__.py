@@ -6,7 +6,7 @@ python -m tests.attack [--quick] [ROW …]
 import sys
 from collections.abc import Callable, Iterator
 
-from tests.attack import faults, hostile, kills
+from tests.attack import faults, flips, hostile, kills, strace_faults
 from tests.attack.harness import Case, LeftOutError, Outcome, Row, attempt, preload
 
 
@@ -15,7 +15,13 @@ def inputs(cases: Callable[[], Iterator[Case]]) -> Row:
     return lambda quick: [attempt(case) for number, case in enumerate(cases()) if not quick or number % 5 == 0]
 
 
-ROWS: dict[str, Row] = {name: inputs(cases) for name, cases in hostile.ROWS.items()} | kills.ROWS | faults.ROWS
+ROWS: dict[str, Row] = {
+    **{name: inputs(cases) for name, cases in hostile.ROWS.items()},
+    **kills.ROWS,
+    **faults.ROWS,
+    **strace_faults.ROWS,
+    **flips.ROWS,
+}
 
 
 def main() -> int:
