@@ -3,12 +3,15 @@
 import hashlib
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+
+from regard.errors import FolderError
 
 TRANSLATOR = ["translator"]
 SETTINGS = ["training.steps=60", "training.checkpoint_every=5", "training.seed=3"]
@@ -77,3 +80,17 @@ def test_ten_kills_at_random_moments_equal_uninterrupted(tmp_path):
         elif (folder / "model.safetensors").exists():
             break
     assert finish(folder, []) == wanted
+
+
+def test_a_run_does_not_resume_with_another_tokenizer_than_its_checkpoints(tmp_path, tiny_text, story, train_here):
+    settings = [*tiny_text, "data.tokenizer=characters"]
+    folder = train_here("gpt", *settings, "training.steps=2", data=[story], folder=tmp_path / "run")
+    tokenizer = folder / "tokenizer.json"
+    good = tokenizer.read_bytes()
+    swapped = {b'"q"': b'"w"', b'"w"': b'"q"'}  # a valid tokenizer, with which every text has other ids
+    tokenizer.write_bytes(re.sub(rb'"[qw]"', lambda found: swapped[found[0]], good))
+    saved = folder / "checkpoints" / "step-2" / "tokenizer.json"
+    with pytest.raises(FolderError, match=f"{tokenizer} differs from {saved}, .*; copy that file over it"):
+        train_here("gpt", *settings, "training.steps=4", data=[story], folder=folder)
+    tokenizer.write_bytes(good)
+    train_here("gpt", *settings, "training.steps=4", data=[story], folder=folder)

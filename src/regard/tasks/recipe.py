@@ -128,6 +128,7 @@ def train_recipe(
                 note=f"{path} is trained already, {progress.step:,} steps; for more, raise {_limits(run.training)}",
             )
             return
+        folder.check_tokenizer()
         prepared = recipe.prepare(run, inputs, path / TOKENIZER)
         yield from (Report(0, note=note) for note in prepared.notes)
         kind = kind_of(prepared.model)

@@ -196,6 +196,21 @@ class RunFolder:
                 folder.rename(aside)
         return None, notes
 
+    def check_tokenizer(self) -> None:
+        """FolderError if the run's tokenizer is not the one of its newest intact checkpoint."""
+        for folder in reversed(self.folders()):
+            with suppress(FolderError):  # damaged: `newest` says so
+                verify(folder)
+                break
+        else:
+            return
+        for name in (TOKENIZER, TOKENIZER_CONFIG):
+            saved, ours = folder / name, self.path / name
+            if saved.is_file() and not (ours.is_file() and ours.read_bytes() == saved.read_bytes()):
+                raise FolderError(
+                    f"{ours} differs from {saved}, with which the run was trained; copy that file over it"
+                )
+
     def newest_progress(self) -> Progress | None:
         """The progress of the newest checkpoint; None if there is none."""
         folders = self.folders()
