@@ -46,7 +46,7 @@ format: setup-dev  ## let ruff put the code in order
 bench: setup-dev  ## ours beside the peers, as ratios
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
 
-attack: setup-dev  ## every hostile input once, and a table of what was survived
+attack: setup-dev  ## hostile inputs, kills, failing disks, flipped bits, and a table of what was survived
 	$(BIN)/python -m tests.attack
 
 prove: setup-dev attack  ## the long proofs
