@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,32 +56,36 @@ def saves(quick: bool) -> list[Outcome]:
 
 
 def _saves(quick: bool) -> Iterator[Outcome]:
-    faults = [
-        (model, save, kind, number, operation)
-        for model in (MODELS[:1] if quick else MODELS)
-        for save in SAVES
-        for number, operation in enumerate(_operations(model, save))
-        for kind in KINDS
-        if kind != SHORT or operation == "write"
-    ]
-    for model, save, kind, number, operation in random.Random(5).sample(faults, QUICK_SAVES) if quick else faults:
-        with tempfile.TemporaryDirectory(prefix="attack-") as name:
-            found, line = _judge(model, save, Disk(kind, number), Path(name, "run"))
-        yield Outcome(f"{model}, {save.name}: {kind} at operation {number}, {operation}", list(found), line)
-
-
-def _operations(model: str, save: Save) -> list[str]:
-    disk = Disk()
     with tempfile.TemporaryDirectory(prefix="attack-") as name:
-        _prepare(model, save, Path(name, "run"))
-        with disk.mounted():
-            _save(model, save.step, Path(name, "run"), NEW)
-    return disk.operations
+        befores = {(model, save): Path(name, f"{model}, {save.name}") for model in MODELS for save in SAVES}
+        faults = [
+            (model, save, kind, number, operation)
+            for (model, save), before in befores.items()
+            for number, operation in enumerate(_operations(model, save, before))
+            for kind in KINDS
+            if kind != SHORT or operation == "write"
+        ]
+        for model, save, kind, number, operation in random.Random(5).sample(faults, QUICK_SAVES) if quick else faults:
+            path = Path(name, "run")
+            shutil.copytree(befores[model, save], path)
+            found, line = _judge(model, save, Disk(kind, number), path)
+            shutil.rmtree(path)
+            yield Outcome(f"{model}, {save.name}: {kind} at operation {number}, {operation}", found, line)
+
+
+def _operations(model: str, save: Save, before: Path) -> list[str]:
+    """Make the folder before the save; returns the operations of the save."""
+    disk = Disk()
+    _prepare(model, save, before)
+    with tempfile.TemporaryDirectory(prefix="attack-") as name, disk.mounted():
+        path = shutil.copytree(before, Path(name, "run"))
+        disk.operations.clear()
+        _save(model, save.step, path, NEW)
+        return list(disk.operations)
 
 
 def _judge(model: str, save: Save, disk: Disk, path: Path) -> tuple[list[str], str]:
     """Save on this disk; what is wrong afterwards, and regard's line."""
-    _prepare(model, save, path)
     line, found = "", []
     try:
         with disk.mounted():

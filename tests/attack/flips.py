@@ -6,6 +6,7 @@ differs from it. The one exception is a manifest that still says the same, becau
 
 import json
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -151,7 +152,8 @@ def resumed(quick: bool) -> Iterator[Outcome]:
 def _resume_damaged(recipe: Recipe, chance: random.Random) -> Outcome:
     with place() as here:
         assert here.train(recipe).code == 0
-        (here.run / MANIFEST).unlink()  # as if killed when the last checkpoint was written
+        (here.run / MANIFEST).unlink()  # as if killed before the last checkpoint
+        shutil.rmtree(RunFolder(here.run).folders()[-1])
         damaged = damage(chance.choice(sorted(_files_of(here.run))), chance)
         damaged.path.write_bytes(damaged.bad)
         done = here.train(recipe)
