@@ -65,3 +65,26 @@ def test_a_normalizer_that_grows_without_bound_is_refused():
 def test_what_is_no_tokenizer_is_refused(raw):
     with pytest.raises(FolderError, match=r"cannot be read as a tokenizer\.json"):
         read_tokenizer(raw)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"added_tokens": True},
+        {"added_tokens": [{"content": ["a"]}]},
+        {"normalizer": {"type": []}},
+        {"model": {"type": "WordPiece", "unk_token": [], "vocab": {}}},
+        {"model": {"type": "WordPiece", "unk_token": {}, "vocab": {}}},
+        {"post_processor": {"type": "TemplateProcessing", "single": 1, "special_tokens": {}}},
+        {"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": 1}], "special_tokens": {}}},
+        {
+            "post_processor": {
+                "type": "TemplateProcessing",
+                "pair": [{"SpecialToken": {"id": []}}],
+                "special_tokens": {},
+            }
+        },
+    ],
+)
+def test_values_of_other_types_are_uncommon(changes):
+    assert not is_common(content(**changes))

@@ -65,11 +65,17 @@ def is_common(content: Any) -> bool:
     if not isinstance(content, dict) or content.get("truncation") or content.get("padding"):
         return False
     added = content.get("added_tokens") or []
-    if not all(isinstance(token, dict) and token.get("content") for token in added):
+    if not isinstance(added, list) or not all(
+        isinstance(token, dict) and _is_name(token.get("content")) for token in added
+    ):
         return False
     return _is_common_model(content.get("model")) and all(
         _is_common_part(kind, part) for kind in COMMON for part in _parts(content.get(kind), SEQUENCES[kind])
     )
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
 
 
 def _is_common_model(model: Any) -> bool:
@@ -77,24 +83,31 @@ def _is_common_model(model: Any) -> bool:
         return False  # Unigram has a list: tried out
     if model.get("dropout"):
         return False
+    unknown = model.get("unk_token")
     return model.get("type", "BPE") == "BPE" or (
-        model.get("type") == "WordPiece" and model.get("unk_token") in model["vocab"]
+        model.get("type") == "WordPiece" and _is_name(unknown) and unknown in model["vocab"]
     )
 
 
 def _is_common_part(kind: str, part: Any) -> bool:
-    if not isinstance(part, dict) or part.get("type") not in COMMON[kind]:
+    if not isinstance(part, dict) or not _is_name(part.get("type")) or part["type"] not in COMMON[kind]:
         return False
     if part["type"] == "Strip":
         return all(isinstance(part.get(side), int) and part[side] <= MAX_STRIP for side in ("start", "stop"))
     if part["type"] == "TemplateProcessing":
-        known = part.get("special_tokens")
-        pieces = [piece for side in ("single", "pair") for piece in part.get(side) or []]
-        named = [
-            piece["SpecialToken"].get("id") for piece in pieces if isinstance(piece, dict) and "SpecialToken" in piece
-        ]
-        return isinstance(known, dict) and all(name in known for name in named)
+        return _is_common_template(part)
     return True
+
+
+def _is_common_template(part: dict[str, Any]) -> bool:
+    """Whether every special token that a template names is one of those it lists."""
+    known, sides = part.get("special_tokens"), [part.get(side) or [] for side in ("single", "pair")]
+    if not isinstance(known, dict) or not all(isinstance(side, list) for side in sides):
+        return False
+    specials = [
+        piece["SpecialToken"] for side in sides for piece in side if isinstance(piece, dict) and "SpecialToken" in piece
+    ]
+    return all(isinstance(one, dict) and _is_name(one.get("id")) and one["id"] in known for one in specials)
 
 
 def _parts(part: Any, key: str) -> Iterable[Any]:
