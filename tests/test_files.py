@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regard.errors import FolderError
-from regard.files import MANIFEST, remove_leftovers, verify, write_file, write_files, write_folder
+from regard.files import MANIFEST, read_json, remove_leftovers, verify, write_file, write_files, write_folder
 
 FILES = {"a.json": b'{"x": 1}\n', "b.bin": bytes(range(256))}
 
@@ -72,6 +72,27 @@ def test_a_damaged_manifest_is_found(folder, manifest):
     (folder / MANIFEST).write_bytes(manifest)
     with pytest.raises(FolderError, match=MANIFEST):
         verify(folder)
+
+
+def test_a_manifest_may_name_a_file_that_no_file_system_has(folder):
+    (folder / MANIFEST).write_text(json.dumps({"a" * 300: {"size": 1, "sha256": ""}}))
+    with pytest.raises(FolderError, match="a is missing"):
+        verify(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"a": ["\\ud800"]}', "is not Unicode text"),
+        ('{"\\ud800": 1}', "is not Unicode text"),
+        ('{"a":' * 500 + "1" + "}" * 500, "nested more than 100 levels deep"),
+        ("[" * 100_000, "maximum recursion depth"),
+    ],
+)
+def test_json_that_nobody_writes_is_refused(tmp_path, content, said):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(FolderError, match=f"a.json cannot be read as JSON: .*{said}"):
+        read_json(tmp_path / "a.json")
 
 
 def test_no_manifest_means_no_model_folder(folder):

@@ -20,6 +20,7 @@ from regard.errors import DataError, FolderError
 
 MANIFEST = "MANIFEST.json"
 ASIDE = ".replaced-"  # begins the name of a folder while another takes its place
+MAX_DEPTH = 100  # of JSON
 
 Files = Mapping[str, bytes]
 Manifest = dict[str, dict[str, Any]]
@@ -225,7 +226,7 @@ def verify(folder: Path) -> Manifest:
     manifest = _read_manifest(folder)
     for name, entry in manifest.items():
         path = folder / name
-        if not path.is_file():
+        if not os.path.isfile(path):  # noqa: PTH113 (Path.is_file raises for names that are too long)
             raise FolderError(
                 f"{path} is missing; the manifest lists it. Copy the folder again or use another checkpoint"
             )
@@ -287,11 +288,37 @@ def encode_json(value: Any) -> bytes:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object. FolderError: not a JSON object."""
+    """Read a JSON object. FolderError: not a JSON object, or one that no program writes: very deep, half characters."""
     try:
         value = json.loads(path.read_bytes())
+        _check_values(value)
     except (OSError, ValueError, RecursionError) as error:
         raise FolderError(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(value, dict):
         raise FolderError(f"{path} holds {type(value).__name__}, wanted a JSON object")
     return value
+
+
+def _check_values(value: Any) -> None:
+    """ValueError for what would fail later: values nested too deep, and text that is half of a surrogate pair."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, str):
+                _check_text(one)
+            elif isinstance(one, list):
+                inner += one
+            elif isinstance(one, dict):
+                inner += [*one, *one.values()]
+        if not inner:
+            return
+        level = inner
+    raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{text[:40]!r} is not Unicode text") from None
