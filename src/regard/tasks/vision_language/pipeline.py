@@ -6,6 +6,7 @@ Each model takes either cells of the image or bounding boxes in its pixels that 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
 
 Image = Path | str | bytes | np.ndarray | ImageRegions
 Boxes = Sequence[Sequence[float]]
+MAX_BOXES = 1_000  # of an image: detectors find a few dozen
 BATCH_SIZE = 256  # pairs of a text and an image
 
 
@@ -224,14 +226,24 @@ def _pixels(image: Path | str | bytes | np.ndarray) -> np.ndarray:
 
 
 def _check_boxes(boxes: Boxes, pixels: np.ndarray) -> None:
+    """InputError unless these are boxes inside the image; they come from the user's file, so their types are checked."""
     height, width, _ = pixels.shape
+    if not _is_sequence(boxes):
+        raise InputError(f"the boxes are {str(boxes)[:60]!r}, wanted a list of (left, top, right, bottom) in pixels")
+    if len(boxes) > MAX_BOXES:
+        raise InputError(f"got {len(boxes):,} boxes, at most {MAX_BOXES:,} wanted; leave out the less certain ones")
     for number, box in enumerate(boxes):
-        inside = len(box) == 4 and 0 <= box[0] < box[2] <= width and 0 <= box[1] < box[3] <= height
+        numbers = _is_sequence(box) and len(box) == 4 and all(isinstance(one, Real) for one in box)
+        inside = numbers and 0 <= box[0] < box[2] <= width and 0 <= box[1] < box[3] <= height
         if not inside:
             raise InputError(
-                f"box {number} is {tuple(box)}, wanted (left, top, right, bottom) inside the image of "
+                f"box {number} is {str(box)[:60]}, wanted (left, top, right, bottom) inside the image of "
                 f"{width} × {height} pixels"
             )
+
+
+def _is_sequence(value: object) -> bool:
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
 
 
 def _ranked(scores: np.ndarray) -> list[RankedItem]:
