@@ -1,6 +1,8 @@
 """Files of regions: both formats give the same, and every bad one is one line."""
 
+import io
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -64,8 +66,11 @@ BAD = [
     ({"boxes": np.full_like(BOXES, np.nan)}, "numbers that are not finite"),
     ({"classes": np.array([[4, 5], [-1, 0]])}, "classes are .* wanted whole numbers"),
     ({"classes": np.array([4, 5])}, r"classes are .* \(2,\), wanted whole numbers \(2, 2\)"),
-    ({"names": np.array(["a"])}, "1 names for 2 images"),
+    ({"names": np.array(["a"])}, r"names are .* \(1,\), wanted one for each of 2 images"),
+    ({"names": np.array("a")}, r"names are .* \(\), wanted one for each of 2 images"),
     ({"names": np.array([{}, {}], object)}, "cannot be read as .npz"),
+    ({"features": np.full((2, 2, 3), 1e300)}, "numbers that are not finite"),
+    ({"classes": np.full((2, 2), 2**63, np.uint64)}, "classes are .* wanted whole numbers"),
 ]
 
 
@@ -91,3 +96,56 @@ def test_files_that_are_none_are_one_line(tmp_path):
             read_regions(tmp_path / name)
     with pytest.raises(DataError, match="its regions have 3 features, the model reads 5"):
         read_regions(npz(tmp_path), features=5)
+
+
+def archive(folder, method=zipfile.ZIP_STORED, **members):
+    good = {f"{name}.npy": npy(array) for name, array in arrays(classes=None).items()}
+    with zipfile.ZipFile(folder / "odd.npz", "w", method) as file:
+        for name, content in (good | {name.replace("_", "."): content for name, content in members.items()}).items():
+            file.writestr(name, content)
+    return folder / "odd.npz"
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def test_an_array_that_says_it_is_huge_is_refused_before_it_is_read(tmp_path):
+    lying = npy(np.zeros((2, 2, 3), np.float32)).replace(b"(2, 2, 3), }       ", b"(2, 2, 99999999), }")
+    with pytest.raises(DataError, match=r"features.npy says that it has 1,599,999,984 bytes, and has 48"):
+        read_regions(archive(tmp_path, features_npy=lying))
+
+
+def test_an_archive_that_would_grow_without_bound_is_refused(tmp_path):
+    path = archive(tmp_path, zipfile.ZIP_DEFLATED, features_npy=npy(np.zeros((2, 2, 10**6), np.float32)))
+    with pytest.raises(DataError, match="would take 16,0.* bytes, more than 200 times its size"):
+        read_regions(path)
+
+
+@pytest.mark.parametrize("name", ["features", "features.txt"])
+def test_a_member_that_is_no_array_is_refused(tmp_path, name):
+    path = archive(tmp_path)
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr(name, b"x")
+    with pytest.raises(DataError, match=f"{name} is no array"):
+        read_regions(path)
+
+
+def test_damage_anywhere_in_an_archive_is_one_line(tmp_path):
+    np.savez_compressed(tmp_path / "good.npz", **arrays())
+    content = (tmp_path / "good.npz").read_bytes()
+    for at in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[at] ^= 0xFF
+        (tmp_path / "bad.npz").write_bytes(damaged)
+        try:
+            read_regions(tmp_path / "bad.npz")
+        except DataError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - some damage is harmless
+
+
+def test_names_that_are_no_characters_are_one_line(tmp_path):
+    with pytest.raises(DataError, match="cannot be read as .npz"):
+        read_regions(npz(tmp_path, names=np.array([2**31 - 1] * 2, "<u4").view("<U1")))

@@ -1,17 +1,23 @@
 """Read image regions of an object detector: features and boxes in a .npz or .safetensors file."""
 
 import json
+import math
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import safetensors
+from numpy.lib import format as npy
 
 from regard.data.regions import UNKNOWN_CLASS, WHOLE_IMAGE, ImageRegions, Regions, normalize_boxes
 from regard.errors import DataError
 
 KEYS = ("features", "boxes", "classes", "names")  # that a file may have
+MAX_GROWTH = 200  # how many times its size an archive may take when decompressed
+MAX_CLASS = 2**31
+HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}  # by version
 
 
 @dataclass(frozen=True)
@@ -35,9 +41,9 @@ def read_regions(path: Path, *, features: int | None = None) -> RegionFile:
     if features is not None and values.shape[2] != features:
         raise DataError(f"{path}: its regions have {values.shape[2]} features, the model reads {features}")
     classes = _checked_classes(path, arrays, values.shape[:2])
-    names = [str(name) for name in arrays.get("names", np.arange(len(values)))]
-    if len(names) != len(values):
-        raise DataError(f"{path}: {len(names)} names for {len(values)} images; wanted one for each")
+    names = arrays.get("names", np.arange(len(values)).astype(str))
+    if names.shape != (len(values),):
+        raise DataError(f"{path}: names are {names.dtype} {names.shape}, wanted one for each of {len(values)} images")
     real = np.asarray(boxes.any(-1))
     rows = range(len(values))
     found = [
@@ -46,7 +52,7 @@ def read_regions(path: Path, *, features: int | None = None) -> RegionFile:
         )
         for row in rows
     ]
-    return RegionFile(Regions(found), names)
+    return RegionFile(Regions(found), names.tolist())
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
@@ -55,21 +61,52 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     if path.suffix not in (".npz", ".safetensors"):
         raise DataError(f"{path}: got the ending {path.suffix!r}, wanted .npz or .safetensors")
     try:
-        if path.suffix == ".npz":
-            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                found = {name: file[name] for name in file.files}
-        else:
-            with safetensors.safe_open(path, "numpy") as file:
-                names = (file.metadata() or {}).get("names")
-                found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-            found |= {"names": np.array(json.loads(names))} if names else {}
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, safetensors.SafetensorError) as error:
-        raise DataError(f"{path}: cannot be read as {path.suffix} ({' '.join(str(error).split())[:160]})") from error
+        found = _npz_arrays(path) if path.suffix == ".npz" else _safetensors_arrays(path)
+        if "names" in found:
+            found["names"] = found["names"].astype(str)
+            found["names"].tolist()  # raises for what are no characters
+    except Exception as error:  # damaged bytes may raise anything in the libraries
+        reason = " ".join(str(error).split())[:160] or type(error).__name__
+        raise DataError(f"{path}: cannot be read as {path.suffix} ({reason})") from error
     if unknown := sorted(found.keys() - set(KEYS)):
         raise DataError(f"{path}: has {', '.join(unknown)}, wanted features, boxes and perhaps classes and names only")
     if missing := [name for name in ("features", "boxes") if name not in found]:
         raise DataError(f"{path}: has no {' and no '.join(missing)}; wanted features (N, R, F) and boxes (N, R, 4)")
     return found
+
+
+def _npz_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an archive, whose sizes are checked before one is read."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        total = sum(member.file_size for member in members)
+        if total > MAX_GROWTH * path.stat().st_size:
+            raise ValueError(f"it would take {total:,} bytes, more than {MAX_GROWTH} times its size")
+        for member in members:
+            with archive.open(member) as file:
+                _check_array_size(member, file)
+    with path.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def _check_array_size(member: zipfile.ZipInfo, file: IO[bytes]) -> None:
+    """ValueError unless the header of an array describes as many bytes as follow it."""
+    if not member.filename.endswith(".npy"):
+        raise ValueError(f"{member.filename} is no array")
+    read_header = HEADERS.get(npy.read_magic(file))
+    if read_header is None:
+        raise ValueError(f"{member.filename} is of a format that regard does not know")
+    shape, _, kind = read_header(file)
+    said, real = math.prod(shape) * kind.itemsize, member.file_size - file.tell()
+    if said != real:
+        raise ValueError(f"{member.filename} says that it has {said:,} bytes, and has {real:,}")
+
+
+def _safetensors_arrays(path: Path) -> dict[str, np.ndarray]:
+    with safetensors.safe_open(path, "numpy") as file:
+        names = (file.metadata() or {}).get("names")
+        found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    return found | ({"names": np.array(json.loads(names))} if names else {})
 
 
 def _checked_boxes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -79,6 +116,8 @@ def _checked_boxes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarra
         raise DataError(f"{path}: features are {values.dtype} {values.shape}, wanted numbers (N, R, F), not empty")
     if boxes.shape != (*values.shape[:2], 4) or not _is_numeric(boxes):
         raise DataError(f"{path}: boxes are {boxes.dtype} {boxes.shape}, wanted numbers {(*values.shape[:2], 4)}")
+    with np.errstate(over="ignore"):  # what is too large for 32 bits is named below
+        values, boxes = values.astype(np.float32), boxes.astype(np.float32)
     if not (np.isfinite(values).all() and np.isfinite(boxes).all()):
         raise DataError(f"{path}: has numbers that are not finite; fix the features and boxes")
     left, top, right, bottom = np.moveaxis(boxes, -1, 0)
@@ -95,14 +134,18 @@ def _checked_boxes(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarra
         row = int(np.argmax(gaps.any(1) | ~real.any(1)))
         raise DataError(f"{path}: image {row} has an empty box before a real one, or no box; wanted real ones first")
     five = normalize_boxes(boxes).reshape(*boxes.shape[:2], 5)
-    return values.astype(np.float32), np.where(real[:, :, None], five, np.float32(0))
+    return values, np.where(real[:, :, None], five, np.float32(0))
 
 
 def _checked_classes(path: Path, arrays: dict[str, np.ndarray], shape: tuple[int, ...]) -> np.ndarray | None:
     classes = arrays.get("classes")
     if classes is None:
         return None
-    if classes.shape != shape or not np.issubdtype(classes.dtype, np.integer) or classes.min() < 0:
+    if (
+        classes.shape != shape
+        or not np.issubdtype(classes.dtype, np.integer)
+        or not 0 <= classes.min() <= classes.max() < MAX_CLASS
+    ):
         raise DataError(f"{path}: classes are {classes.dtype} {classes.shape}, wanted whole numbers {shape} from 0")
     return classes.astype(np.int64)
 
@@ -115,7 +158,7 @@ def _with_whole_image(features: np.ndarray, boxes: np.ndarray, classes: np.ndarr
     if tuple(boxes[0, :4]) == WHOLE_IMAGE:
         return ImageRegions(features, boxes, classes)
     return ImageRegions(
-        np.concatenate([features.mean(0, keepdims=True), features]),
+        np.concatenate([features.mean(0, np.float64, keepdims=True).astype(np.float32), features]),
         np.concatenate([normalize_boxes([WHOLE_IMAGE]), boxes]),
         None if classes is None else np.concatenate([[UNKNOWN_CLASS], classes]),
     )
