@@ -226,7 +226,7 @@ def _pixels(image: Path | str | bytes | np.ndarray) -> np.ndarray:
 
 
 def _check_boxes(boxes: Boxes, pixels: np.ndarray) -> None:
-    """InputError unless these are boxes inside the image; they come from the user's file, so their types are checked."""
+    """InputError unless these are boxes inside the image: in a user's file they may be anything."""
     height, width, _ = pixels.shape
     if not _is_sequence(boxes):
         raise InputError(f"the boxes are {str(boxes)[:60]!r}, wanted a list of (left, top, right, bottom) in pixels")
