@@ -148,3 +148,16 @@ def test_no_function_is_long_and_no_signature_wide(path):
         names = [one.arg for one in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
         if not is_command(function) and names[:1] != ["ctx"]:  # autograd wants each tensor as an argument of its own
             assert len([name for name in names if name not in ("self", "cls")]) <= 10, f"{function.name}: {names}"
+
+
+def test_standard_output_is_written_in_one_place():
+    """Text of a model must not reach a terminal with its control characters: `regard.printing.show` escapes them."""
+    allowed = {"printing.py", "progress.py", "cli/run.py", "tokenizers/workers/chat_template.py"}
+    allowed |= {"tokenizers/workers/try_tokenizer.py"}
+    printing = {
+        path.relative_to(ROOT).as_posix()
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    }
+    assert printing == allowed

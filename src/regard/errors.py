@@ -13,6 +13,9 @@ Its text says what is wrong, what was given, what is wanted and what to do. A bu
 exception, never one of these.
 """
 
+import re
+import sys
+
 
 class RegardError(Exception):
     """The root. Its text is one line for the user."""
@@ -50,11 +53,18 @@ class DivergedError(TrainingError):
     exit_code = 1  # the command was right, but there is no result
 
 
+# Control characters but newline and tab, those that turn the direction of writing, and half characters.
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
 def escape_controls(text: str) -> str:
     """The text with control characters written out (\\x1b), but for newlines and tabs.
 
     Names of files, weights and keys come from elsewhere; a terminal would obey the escape sequences in them.
     """
-    return "".join(
-        sign if sign.isprintable() or sign in "\n\t " else sign.encode("unicode_escape").decode() for sign in text
-    )
+    return CONTROLS.sub(lambda sign: sign[0].encode("unicode_escape").decode(), text)
+
+
+def escape_for_output(text: str) -> str:
+    """The text for standard output: a terminal gets control characters written out, a pipe or a file the text."""
+    return escape_controls(text) if sys.stdout.isatty() else text

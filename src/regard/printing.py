@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from regard.errors import CONTROLS, escape_for_output
 from regard.progress import note
 
 if TYPE_CHECKING:
@@ -24,8 +25,14 @@ def note_if_slow() -> None:
         note(f"note: slower than it could be, with torch's kernels only: {reason}")
 
 
+def show(text: object = "", end: str = "\n", *, flush: bool = False) -> None:
+    """Print on standard output. All output goes through here: text of a model or a file may hold control characters."""
+    print(escape_for_output(str(text)), end=end, flush=flush)
+
+
 def print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False))
+    """One line of JSON, with control characters as \\uXXXX."""
+    show(CONTROLS.sub(lambda sign: f"\\u{ord(sign[0]):04x}", json.dumps(value, ensure_ascii=False)))
 
 
 def show_facts(facts: Mapping[str, Any], margin: str = "") -> None:
@@ -33,10 +40,10 @@ def show_facts(facts: Mapping[str, Any], margin: str = "") -> None:
     wide = max([20, *(len(name) for name, value in facts.items() if not isinstance(value, Mapping))]) + 2
     for name, value in facts.items():
         if isinstance(value, Mapping) and value:
-            print(f"{margin}{name}")
+            show(f"{margin}{name}")
             show_facts(value, f"{margin}  ")
         else:
-            print(f"{margin}{name:<{wide}}{_fact(value)}")
+            show(f"{margin}{name:<{wide}}{_fact(value)}")
 
 
 def _fact(value: Any) -> str:
@@ -50,14 +57,14 @@ def show_metrics(metrics: Mapping[str, Any]) -> None:
     deviation = metrics.get("deviation", {})
     for name, value in metrics.items():
         if isinstance(value, float):
-            print(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if deviation.get(name) else ""))
+            show(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if deviation.get(name) else ""))
         elif isinstance(value, list) and value and isinstance(value[0], str):
-            print("\n".join(value))
+            show("\n".join(value))
         elif isinstance(value, list):
-            print(name)
+            show(name)
             show_table(_as_table(value))
         elif name != "deviation":
-            print(f"{name:<26}{value}")
+            show(f"{name:<26}{value}")
 
 
 def _as_table(rows: list[Any]) -> list[list[str]]:
@@ -80,36 +87,36 @@ def show_table(rows: list[list[str]]) -> None:
     sides = ["<" if column[0] in TEXT_COLUMNS else ">" for column in columns]
     for row in rows:
         cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True))
-        print(f"  {'  '.join(cells)}".rstrip())
+        show(f"  {'  '.join(cells)}".rstrip())
 
 
 def show_near(found: "dict[str, list[Neighbor]]") -> None:
     """The nearest neighbors of each word, one a line."""
     for word, near in found.items():
         wide = max([24, *(len(one.word) + 2 for one in near)])
-        print(f"{word:<{wide}}{'cosine':>8}{'distance':>10}")
+        show(f"{word:<{wide}}{'cosine':>8}{'distance':>10}")
         for one in near:
-            print(f"  {one.word:<{wide - 2}}{one.cosine:>8.3f}{one.distance:>10.3f}")
+            show(f"  {one.word:<{wide - 2}}{one.cosine:>8.3f}{one.distance:>10.3f}")
 
 
 def show_near_both(result: dict[str, Any], one: str, other: str) -> None:
     """The neighbors of each word in two sets of vectors, side by side."""
     for word, near in result["neighbors"].items():
-        print(f"{word}: {result['same'][word]} of {len(near)} neighbors are the same")
-        print(f"  {one[-32:]:<33}{'cosine':>7}   {other[-32:]:<33}{'cosine':>7}")
+        show(f"{word}: {result['same'][word]} of {len(near)} neighbors are the same")
+        show(f"  {one[-32:]:<33}{'cosine':>7}   {other[-32:]:<33}{'cosine':>7}")
         for left, right in zip_longest(near, result["with"][word]):
             sides = [f"{each['word']:<33}{each['cosine']:>7.3f}" if each else " " * 40 for each in (left, right)]
-            print(f"  {'   '.join(sides)}".rstrip())
+            show(f"  {'   '.join(sides)}".rstrip())
     whole = result["agreement"]
-    print(f"agreement over {whole['words']:,} words that both have: correlation {whole['correlation']:.3f} of cosines")
+    show(f"agreement over {whole['words']:,} words that both have: correlation {whole['correlation']:.3f} of cosines")
 
 
 def show_costs(costs: "LayerCosts") -> None:
     """Tables of the layers, the powers they grow with, and where two of them cross."""
-    print(
+    show(
         f"A layer of width d = {costs.width}, {costs.heads} heads, windows of {costs.kernel} tokens; n tokens, one row"
     )
-    print("By formula | measured. Attention: its matrix, if materialized. Saved: for the backward pass.")
+    show("By formula | measured. Attention: its matrix, if materialized. Saved: for the backward pass.")
     _show_layers(costs.measured)
     _show_growth(costs.growth)
     crossing = costs.crossing
@@ -118,23 +125,23 @@ def show_costs(costs: "LayerCosts") -> None:
         if crossing.measured is not None
         else f"{crossing.slower} takes longer from n = {crossing.shortest:,} to {crossing.longest:,}"
     )
-    print(
+    show(
         f"\nself-attention costs more than recurrence: by formula from n = d = {crossing.formula:,.0f} on; "
         f"in time, with a batch of {crossing.batch} rows: {crossed}"
     )
-    print("\nattention weights of an encoder-decoder, a layer and head: N² + M² + NM")
+    show("\nattention weights of an encoder-decoder, a layer and head: N² + M² + NM")
     for one in costs.pairings:
-        print(f"  N = {one.source:<5}M = {one.target:<5}formula {one.formula:>9,}   counted {one.counted:>9,}")
+        show(f"  N = {one.source:<5}M = {one.target:<5}formula {one.formula:>9,}   counted {one.counted:>9,}")
 
 
 def _show_layers(measured: "Sequence[Measured]") -> None:
     """A table per kind of layer: the formulas on the left, the measurements on the right."""
     for kind in dict.fromkeys(one.kind for one in measured):
-        print(f"\n{kind}")
+        show(f"\n{kind}")
         formulas = f"{'n':>7}{'multiply-adds':>16}{'steps':>8}{'path':>8}{'attention':>12}{'saved':>10}"
-        print(f"{formulas} |{'time':>11}{'saved':>10}")
+        show(f"{formulas} |{'time':>11}{'saved':>10}")
         for one in (one for one in measured if one.kind == kind):
-            print(
+            show(
                 f"{one.length:>7,}{one.multiply_adds:>16,.0f}{one.sequential_steps:>8,.0f}{one.longest_path:>8,.0f}"
                 f"{_bytes(one.attention_bytes):>12}{_bytes(one.kept_bytes_formula):>10} |"
                 f"{one.seconds * 1e3:>8.3f} ms{_bytes(one.kept_bytes):>10}"
@@ -142,20 +149,20 @@ def _show_layers(measured: "Sequence[Measured]") -> None:
 
 
 def _show_growth(growths: "Sequence[Growth]") -> None:
-    print(f"\n{'grows with n to the power':<27}{'time: formula':>15}{'measured':>10}", end="")
-    print(f"{'memory: formula':>18}{'measured':>10}")
+    show(f"\n{'grows with n to the power':<27}{'time: formula':>15}{'measured':>10}", end="")
+    show(f"{'memory: formula':>18}{'measured':>10}")
     for one in growths:
-        print(
+        show(
             f"{one.kind:<27}{one.time_formula:>15.2f}{one.time_measured:>10.2f}"
             f"{one.memory_formula:>18.2f}{one.memory_measured:>10.2f}"
         )
 
 
 def show_model_cost(rows: "list[Row]") -> None:
-    print(f"{'':<32}{'formula':>18}{'measured':>18}")
+    show(f"{'':<32}{'formula':>18}{'measured':>18}")
     for row in rows:
         formula = "" if row.formula is None else _amount(row.formula, row.unit)
-        print(f"{row.name:<32}{formula:>18}{_amount(row.measured, row.unit):>18}")
+        show(f"{row.name:<32}{formula:>18}{_amount(row.measured, row.unit):>18}")
 
 
 def _amount(value: float, unit: str) -> str:

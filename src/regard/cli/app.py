@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from regard.printing import show
+
 app = typer.Typer(
     name="regard",
     help="Train, run, evaluate and inspect sequence models with attention.",
@@ -32,7 +34,7 @@ Precision = Annotated[str, typer.Option(help="float32, or int8: several times fa
 def _show_versions(wanted: bool) -> None:
     if wanted:
         versions = (f"{name} {version(name)}" for name in ("regard", "torch"))
-        print(f"{', '.join(versions)}, Python {platform.python_version()}")
+        show(f"{', '.join(versions)}, Python {platform.python_version()}")
         raise typer.Exit
 
 

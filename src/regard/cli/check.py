@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.app import AsJson, app
-from regard.printing import print_json
+from regard.printing import print_json, show
 from regard.progress import note
 
 
@@ -38,7 +38,7 @@ def check(
     for finding in check_model(model):
         findings.append(finding)
         if not as_json:
-            print(finding, flush=True)
+            show(finding, flush=True)
     broken = [finding.law.name for finding in findings if finding.holds is False]
     if as_json:
         print_json(

@@ -10,7 +10,7 @@ import typer
 
 from regard.cli.app import AsJson, app, split
 from regard.errors import ConfigError
-from regard.printing import print_json, show_costs, show_model_cost
+from regard.printing import print_json, show, show_costs, show_model_cost
 from regard.progress import note
 
 LAYER_DEFAULTS = {"width": 128, "heads": 4, "kernel": 3, "longest": 4096}
@@ -67,7 +67,7 @@ def compare(
     if as_json:
         print_json(found.as_dict())
     else:
-        print(found.text)
+        show(found.text)
         note(f"wrote {', '.join(map(str, found.files))}")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.app import AsJson, ModelFolder, app
-from regard.printing import print_json
+from regard.printing import print_json, show
 
 
 @app.command()
@@ -26,4 +26,4 @@ def export(
     if as_json:
         print_json({"folder": str(output), "files": written})
     else:
-        print(f"{output}: {', '.join(written)}")
+        show(f"{output}: {', '.join(written)}")

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.app import AsJson, app
-from regard.printing import print_json
+from regard.printing import print_json, show
 
 
 @app.command()
@@ -29,7 +29,7 @@ def recipes(
     if as_json:
         print_json(found if name is None else {name: found[name]})
     elif name is not None:
-        print(found[name])
+        show(found[name])
     else:
         for each, text in found.items():
-            print(f"{each:<{max(map(len, found)) + 2}}{text.splitlines()[0]}")
+            show(f"{each:<{max(map(len, found)) + 2}}{text.splitlines()[0]}")

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from regard.cli.app import AsJson, ModelFolder, Precision, app
 from regard.errors import ConfigError, InputError
-from regard.printing import note_if_slow, print_json
+from regard.printing import note_if_slow, print_json, show
 from regard.progress import note
 from regard.tasks import TASKS, find_task
 from regard.tasks.base import Answer, RunRequest, Task
@@ -73,12 +73,14 @@ def run(model: Path, inputs: list[str] | None, precision: str, as_json: bool, **
             note(found.text)
         elif as_json:
             print_json(found.data)
-        else:
+        elif found.colored:
             print(found.text, end=found.end)
+        else:
+            show(found.text, end=found.end)
 
 
 def _print_part(text: str) -> None:
-    print(text, end="", flush=True)
+    show(text, end="", flush=True)
 
 
 def _read_inputs(inputs: list[str] | None) -> tuple[list[str], Literal["arguments", "lines", "text"]]:

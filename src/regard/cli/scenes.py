@@ -9,7 +9,7 @@ import typer
 from regard.cli.app import AsJson, app
 from regard.errors import InputError
 from regard.files import encode_json, write_file
-from regard.printing import print_json
+from regard.printing import print_json, show
 
 CAPTIONS, QUESTIONS = 5, 4  # of each scene
 
@@ -57,4 +57,4 @@ def scenes(
     if as_json:
         print_json({"folder": str(output), "scenes": count})
     else:
-        print(f"{output}: {count} scenes with captions, boxes and questions")
+        show(f"{output}: {count} scenes with captions, boxes and questions")

@@ -7,7 +7,7 @@ import typer
 
 from regard.cli.app import AsJson, app, split
 from regard.errors import ConfigError
-from regard.printing import note_if_slow, print_json, show_metrics
+from regard.printing import note_if_slow, print_json, show, show_metrics
 from regard.progress import note
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def train(
     if "scores" in result:
         show_metrics(result["scores"])
     example = (found.own_example if paths else "") or found.example
-    print(f'{target}: trained. Try: regard run {folders[0]} "{example}"')
+    show(f'{target}: trained. Try: regard run {folders[0]} "{example}"')
 
 
 def _train(recipe: "Recipe[Any, Any, Any]", inputs: "TrainingInputs", assignments: list[str], target: Path) -> "Report":

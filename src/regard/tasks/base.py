@@ -34,6 +34,7 @@ class Answer:
     text: str
     data: Any
     end: str = "\n"
+    colored: bool = False  # the text has our escape sequences; all others in it are written out
 
 
 @dataclass(frozen=True)

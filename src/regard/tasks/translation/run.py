@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from regard.errors import InputError
+from regard.errors import InputError, escape_for_output
 from regard.tasks.base import Answer, Note, RunRequest
 from regard.tasks.translation.pipeline import Alignment, TranslatedText, Translation, Translator
 
@@ -26,7 +26,8 @@ def run(pipeline: Translator, request: RunRequest) -> Iterator[Answer | Note]:
             yield Answer("", {"source": "", "translations": []})
             continue
         translation = next(found)
-        yield Answer(_show(translation, options.alignment and not request.as_json), _as_dict(translation))
+        mapped = options.alignment and not request.as_json
+        yield Answer(_show(translation, mapped), _as_dict(translation), colored=mapped)
         if options.output is not None:
             yield _save_figure(translation, options.output)
         truncated += not translation.translations[0].ended
@@ -52,7 +53,8 @@ def _show(translation: Translation, alignment: bool) -> str:
     lines = []
     for one in translation.translations:
         score = f"{one.score:8.3f}  " if len(translation.translations) > 1 else ""
-        lines.append(score + " ".join(one.text.splitlines()))  # one line per translation
+        text = " ".join(one.text.splitlines())  # one line per translation
+        lines.append(score + (escape_for_output(text) if alignment else text))
         if alignment and one.alignment is not None:
             lines.append(_heat_map(one.alignment))
     return "\n".join(lines)
@@ -66,7 +68,10 @@ def _heat_map(alignment: Alignment) -> str:
 
     console = Console()
     with console.capture() as captured:
-        shown = terminal_heat_map(alignment.words, alignment.target_words, alignment.source_words)
+        target, source = alignment.target_words, alignment.source_words
+        shown = terminal_heat_map(
+            alignment.words, list(map(escape_for_output, target)), list(map(escape_for_output, source))
+        )
         console.print(shown, soft_wrap=True)
     return captured.get().removesuffix("\n")
 
