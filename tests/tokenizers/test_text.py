@@ -335,6 +335,8 @@ class TestFolder:
     def test_templates(self, tmp_path):
         several = [{"name": "tools", "template": "t"}, {"name": "default", "template": "d"}]
         assert self.read(tmp_path, tokenizer_config={"chat_template": several}).chat_template == "d"
+        odd = [{"name": {"a": 1}, "template": "x"}, {"name": [], "template": "y"}, 3]
+        assert self.read(tmp_path, tokenizer_config={"chat_template": odd}).chat_template is None
         (tmp_path / "chat_template.jinja").write_text("jinja")
         assert TextTokenizer.from_folder(tmp_path).chat_template == "jinja"
 

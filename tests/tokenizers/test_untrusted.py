@@ -88,3 +88,15 @@ def test_what_is_no_tokenizer_is_refused(raw):
 )
 def test_values_of_other_types_are_uncommon(changes):
     assert not is_common(content(**changes))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"unk_token": "[UNK]", "vocab": {"a": 0}},  # the library guesses that it is a WordLevel
+        {"type": "BPE", "unk_token": "[UNK]", "vocab": {"a": 0}, "merges": []},
+        {"type": "BPE", "unk_token": [], "vocab": {"a": 0}, "merges": []},
+    ],
+)
+def test_a_model_that_fails_at_an_unknown_character_is_uncommon(model):
+    assert not is_common(content(model=model))

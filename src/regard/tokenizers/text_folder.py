@@ -98,6 +98,6 @@ def _chat_template(folder: Path, tokenizer_config: dict[str, Any]) -> str | None
             raise FolderError(f"{path}: is not UTF-8 ({error.reason} at byte {error.start}); copy it again") from error
     value = tokenizer_config.get("chat_template")
     if isinstance(value, list):  # several, by name
-        named = {entry.get("name"): entry.get("template") for entry in value if isinstance(entry, dict)}
-        value = named.get("default")
+        named = (entry for entry in value if isinstance(entry, dict) and entry.get("name") == "default")
+        value = next((entry.get("template") for entry in named), None)
     return value if isinstance(value, str) else None

@@ -84,9 +84,10 @@ def _is_common_model(model: Any) -> bool:
     if model.get("dropout"):
         return False
     unknown = model.get("unk_token")
-    return model.get("type", "BPE") == "BPE" or (
-        model.get("type") == "WordPiece" and _is_name(unknown) and unknown in model["vocab"]
-    )
+    named = _is_name(unknown) and unknown in model["vocab"]
+    if model.get("type") == "BPE":
+        return unknown is None or named
+    return model.get("type") == "WordPiece" and named  # without a type the library guesses
 
 
 def _is_common_part(kind: str, part: Any) -> bool:
