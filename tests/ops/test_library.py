@@ -81,6 +81,35 @@ def test_what_others_may_write_is_not_loaded(place):
 
 
 @needs_kernels
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+def test_below_a_folder_that_others_may_write_nothing_is_loaded_or_made(place, tmp_path, mode):
+    place.write_bytes(b"planted, but with the right owner and mode")
+    place.chmod(0o700)
+    for folder in (tmp_path, place.parent):
+        folder.chmod(mode)
+        library._load.cache_clear()
+        assert library.library() is None
+        assert library.why_missing().startswith(f"{folder} is writable by other users")
+        folder.chmod(0o700)
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+@needs_kernels
+def test_a_link_into_such_a_folder_is_followed(place, tmp_path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    place.parent.rmdir()
+    place.parent.symlink_to(tmp_path / "shared")
+    assert "regard is writable by other users" in library.why_missing()
+    assert not list((tmp_path / "shared").iterdir())
+
+
+def test_in_a_sticky_folder_others_cannot_exchange_what_is_ours(tmp_path):
+    tmp_path.chmod(0o1777)
+    library._check_folders(tmp_path / "regard" / "kernels.so")
+
+
+@needs_kernels
 def test_a_relative_cache_is_none(place, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     assert library._library_path().is_absolute()

@@ -10,6 +10,7 @@ import os
 import platform
 import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
 from functools import cache
@@ -61,6 +62,7 @@ def _load() -> tuple[ctypes.CDLL | None, str | None]:
         return None, "this processor has no AVX2"
     try:
         path = _library_path()
+        _check_folders(path)
         if not path.exists():
             _compile(path)
         _check_owner(path)
@@ -73,12 +75,28 @@ def _load() -> tuple[ctypes.CDLL | None, str | None]:
         return None, _reason(error)
 
 
+def _check_folders(path: Path) -> None:
+    """Refuse a place below a folder in which another user could exchange it, between this check and the loading.
+
+    In a sticky folder, such as /tmp, others cannot rename what is not theirs.
+    """
+    for folder in (*path.parents, *path.resolve().parents):
+        if folder.exists():
+            found = folder.stat()
+            shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
+            if shared or found.st_uid not in (0, os.getuid()):
+                raise PermissionError(_writable(folder))
+
+
 def _check_owner(path: Path) -> None:
     """Refuse a library that another user could have written."""
-    for checked in (path.parent, path):
-        found = checked.stat()
-        if found.st_uid != os.getuid() or found.st_mode & 0o022:
-            raise PermissionError(f"{checked} is writable by other users, so it is not loaded; fix its owner and mode")
+    found = path.stat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise PermissionError(_writable(path))
+
+
+def _writable(path: Path) -> str:
+    return f"{path} is writable by other users, so no library is loaded from there; fix its owner and mode"
 
 
 def _open(path: Path) -> ctypes.CDLL:
