@@ -9,6 +9,7 @@ from safetensors.torch import save_file
 from regard import huggingface
 from regard.errors import FolderError, escape_controls
 from regard.size_limits import check_sizes
+from tests.attack.models import gpt2_config, gpt2_files
 
 
 @pytest.fixture
@@ -52,3 +53,12 @@ def test_the_command_that_converts_a_pickle_carries_nothing_of_the_folder_unquot
 
 def test_escape_sequences_are_written_out():
     assert escape_controls("a\x1b[2J\x07é\u202e\nb\tc") == "a\\x1b[2J\\x07é\\u202e\nb\tc"
+
+
+@pytest.mark.parametrize("layers", ["2", 2.0, 3.0, True])
+def test_a_size_that_is_no_integer_cannot_slip_past_the_comparison(tmp_path, layers):
+    for name, content in gpt2_files().items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "config.json").write_text(json.dumps(gpt2_config(n_layer=layers)))
+    with pytest.raises(FolderError, match=r"config.json: n_layer is .*: Input should be a valid integer"):
+        huggingface.load(tmp_path)

@@ -10,6 +10,7 @@
 A checkpoint of a run is the same with optimizer.safetensors and training.json. No pickle is written or read.
 """
 
+import json
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ def load(folder: Path) -> ModelFolder:
     check_sizes(config.get("model") or {}, folder / CONFIG, [folder / WEIGHTS])
     architecture = model_class(kind)
     try:
-        model_config = architecture.config_class.model_validate(config.get("model"))
+        model_config = architecture.config_class.model_validate_json(json.dumps(config.get("model")), strict=True)
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, ("model", *problem["loc"])))

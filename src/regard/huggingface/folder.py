@@ -1,5 +1,6 @@
 """What all families share: configs, safetensors files and shards, checks of weights, and the result."""
 
+import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,7 +54,8 @@ class ForeignConfig(BaseModel):
     @classmethod
     def read(cls, config: Mapping[str, Any], path: Path) -> Self:
         try:
-            return cls.model_validate(config)
+            # Strict, as JSON: 2.0 and "2" are no sizes, so that none slips past the comparison with the weights.
+            return cls.model_validate_json(json.dumps(config), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"]))
