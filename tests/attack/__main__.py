@@ -1,12 +1,15 @@
-"""`make attack`: every hostile input, kill, fault and flipped bit, and a table of what was tried and what survived.
+"""`make attack`: every hostile input, kill, fault, flip and misuse, a while of fuzzing, and a table of what survived.
 
-python -m tests.attack [--quick] [ROW …]
+python -m tests.attack [--quick] [--minutes N] [ROW …]
+
+--quick: a share of each row, no fuzzing. --minutes: of fuzzing, for each reader.
 """
 
+import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from tests.attack import faults, flips, hostile, kills, strace_faults
+from tests.attack import faults, flips, fuzz, hostile, kills, strace_faults
 from tests.attack.harness import Case, LeftOutError, Outcome, Row, attempt, preload
 
 
@@ -25,15 +28,23 @@ ROWS: dict[str, Row] = {
 
 
 def main() -> int:
-    quick = "--quick" in sys.argv
-    wanted = [word for word in sys.argv[1:] if not word.startswith("-")]
-    preload()
-    failed = 0
-    print(f"{'row':34}{'tried':>7}{'survived':>10}{'slowest':>10}{'largest':>10}", flush=True)
-    for name, row in ROWS.items():
-        if not wanted or any(word in name for word in wanted):
-            failed += try_row(name, row, quick)
+    parser = argparse.ArgumentParser(prog="python -m tests.attack")
+    parser.add_argument("rows", nargs="*", help="parts of the names of rows; none: all")
+    parser.add_argument("--quick", action="store_true", help="a share of each row, no fuzzing")
+    parser.add_argument("--minutes", type=float, default=0.5, help="of fuzzing, for each reader")
+    wanted = parser.parse_args()
+    print(f"{'row':34}{'tried':>10}{'survived':>10}{'slowest':>10}{'largest':>10}", flush=True)
+    rows = {name: row for name, row in ROWS.items() if _is_wanted(name, wanted.rows)}
+    if rows:
+        preload()
+    failed = sum(try_row(name, row, wanted.quick) for name, row in rows.items())
+    if not wanted.quick:
+        failed += fuzz_readers(wanted.rows, wanted.minutes)
     return 1 if failed else 0
+
+
+def _is_wanted(row: str, words: Sequence[str]) -> bool:
+    return not words or any(word in row for word in words)
 
 
 def try_row(name: str, row: Row, quick: bool) -> int:
@@ -44,10 +55,27 @@ def try_row(name: str, row: Row, quick: bool) -> int:
         print(f"{name:34} left out: {reason}", flush=True)
         return 0
     bad = [outcome for outcome in outcomes if outcome.faults]
-    print(f"{name:34}{len(outcomes):>7}{len(outcomes) - len(bad):>10}{_most(outcomes)}", flush=True)
+    print(f"{name:34}{len(outcomes):>10}{len(outcomes) - len(bad):>10}{_most(outcomes)}", flush=True)
     for outcome in bad:
         print(f"    {outcome.name}: {'; '.join(outcome.faults)} | {outcome.line[:120]!r}", flush=True)
     return len(bad)
+
+
+def fuzz_readers(words: Sequence[str], minutes: float) -> int:
+    """Fuzz each reader for so long; returns how many have a finding."""
+    targets = [target for target in fuzz.target_names() if _is_wanted(f"fuzz {target}", words)]
+    if targets and (reason := fuzz.why_missing()):
+        print(f"fuzz: left out, {reason}")
+        return 0
+    failed = 0
+    for target in targets:
+        found = fuzz.fuzz(target, 60 * minutes)
+        failed += bool(found.finding)
+        row = f"fuzz {target}"
+        print(f"{row:34}{found.tried:>10}{found.tried - bool(found.finding):>10}", flush=True)
+        if found.finding:
+            print(f"    {found.finding} | {found.data[:200]!r}", flush=True)
+    return failed
 
 
 def _most(outcomes: list[Outcome]) -> str:

@@ -9,7 +9,9 @@ the seconds that importing torch takes. So a row must not compute here, but in a
 
 import json
 import os
+import pty
 import resource
+import select
 import signal
 import sys
 import tempfile
@@ -28,13 +30,17 @@ CANARY = "PWNED"  # hostile code would make a file of this name
 
 @dataclass(frozen=True)
 class Case:
-    """A command in a folder with these files. `accepted`: the input is odd but legal, so exit 0 is fine too."""
+    """A command in a folder with these files.
+
+    `accepted`: the input is odd but legal, so exit 0 is fine too. On a terminal no control character may come out.
+    """
 
     name: str
     arguments: Sequence[str]
     files: Mapping[str, bytes] = field(default_factory=dict)
     stdin: bytes = b""
     accepted: bool = False
+    terminal: bool = False  # standard output is a terminal
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,9 @@ def attempt(case: Case) -> Outcome:
         folder.mkdir(exist_ok=True)
         before = _contents(folder)
         started = time.monotonic()
-        done = run(case.arguments, folder, Path(name), stdin=case.stdin, seconds=SECONDS + 2)
+        done = run(
+            case.arguments, folder, Path(name), stdin=case.stdin, seconds=SECONDS + 2, terminal=case.terminal
+        )
         seconds = time.monotonic() - started
         faults = list(_faults(case, done, folder, before))
     megabytes = done.megabytes - idle_megabytes()
@@ -105,6 +113,8 @@ def idle_megabytes() -> float:
 
 
 def _faults(case: Case, done: "Finished", folder: Path, before: dict[str, bytes]) -> Iterator[str]:
+    if case.terminal and _has_controls(done.output):
+        yield "a control character reached the terminal"
     if done.code == 0 and case.accepted:
         return
     yield from error_faults(done, notes=case.arguments[0] == "train")
@@ -127,9 +137,12 @@ def error_faults(done: "Finished", *, notes: bool) -> Iterator[str]:
         yield f"{len(lines)} lines on standard error, wanted one that begins with 'error: '"
     if "Traceback" in done.errors or "panicked at" in done.errors:
         yield "a traceback"
-    text = done.output + done.errors
-    if any((ord(sign) < 32 and sign not in "\n\t") or 127 <= ord(sign) < 160 for sign in text):
+    if _has_controls(done.output + done.errors):
         yield "a control character reached the terminal"
+
+
+def _has_controls(text: str) -> bool:
+    return any((ord(sign) < 32 and sign not in "\n\t") or 127 <= ord(sign) < 160 for sign in text)
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -161,10 +174,18 @@ def run(
     stdin: bytes = b"",
     seconds: float = 600.0,
     prepare: Callable[[], None] = lambda: None,
+    terminal: bool = False,
 ) -> Finished:
     """Run `regard …` in a folder and wait; what it takes and writes besides is in `outside`."""
     (outside / "stdin").write_bytes(stdin)
-    return wait(start(arguments, folder, outside, prepare), outside, seconds)
+    if not terminal:
+        return wait(start(arguments, folder, outside, prepare), outside, seconds)
+    ours, theirs = pty.openpty()
+    child = start(arguments, folder, outside, lambda: os.dup2(theirs, 1) and None)
+    done = wait(child, outside, seconds, ours)
+    os.close(ours)
+    os.close(theirs)
+    return done
 
 
 def start(arguments: Sequence[str], folder: Path, outside: Path, prepare: Callable[[], None] = lambda: None) -> int:
@@ -176,20 +197,33 @@ def start(arguments: Sequence[str], folder: Path, outside: Path, prepare: Callab
     return child
 
 
-def wait(child: int, outside: Path, seconds: float = 600.0) -> Finished:
-    """Wait for a command; kill it after so many seconds."""
-    deadline = time.monotonic() + seconds
+def wait(child: int, outside: Path, seconds: float = 600.0, terminal: int | None = None) -> Finished:
+    """Wait for a command; kill it after so many seconds. On a terminal, its output is what comes out there."""
+    deadline, shown = time.monotonic() + seconds, b""
     while True:
         done, status, usage = os.wait4(child, os.WNOHANG)
+        shown += _waiting(terminal)
         if done:
             break
         if time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)
             _, status, usage = os.wait4(child, 0)
             break
+    output, errors = ((outside / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
+    if terminal is not None:
+        output = shown.decode("utf-8", "replace").replace("\r\n", "\n")
+    return Finished(os.waitstatus_to_exitcode(status), usage.ru_maxrss / 1024, output, errors)
+
+
+def _waiting(terminal: int | None) -> bytes:
+    """What was written to the terminal and not read yet; waits a little if nothing was."""
+    if terminal is None:
         time.sleep(0.005)
-    texts = [(outside / name).read_text("utf-8", "replace") for name in ("stdout", "stderr")]
-    return Finished(os.waitstatus_to_exitcode(status), usage.ru_maxrss / 1024, texts[0], texts[1])
+        return b""
+    found = b""
+    while select.select([terminal], [], [], 0.005)[0]:
+        found += os.read(terminal, 1 << 16)
+    return found
 
 
 def _command(arguments: Sequence[str], folder: Path, outside: Path, prepare: Callable[[], None]) -> NoReturn:

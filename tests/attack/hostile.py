@@ -22,6 +22,7 @@ from tests.attack.models import (
     safetensors,
     tokenizer,
 )
+from tests.attack.texts import blank_texts, terminal_escapes
 
 RUN = ["run", "m", "abc", "--greedy"]
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
@@ -461,4 +462,6 @@ ROWS: dict[str, Callable[[], Iterator[Case]]] = {
     "hostile tokenizers": tokenizers,
     "hostile data files": data,
     "hostile options and settings": arguments,
+    "nothing but white space": blank_texts,
+    "terminal escapes": terminal_escapes,
 }
