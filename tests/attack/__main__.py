@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from tests.attack import faults, flips, fuzz, hostile, kills, strace_faults
+from tests.attack import faults, flips, fuzz, hostile, kills, sanitizers, strace_faults
 from tests.attack.harness import Case, LeftOutError, Outcome, Row, attempt, preload
 
 
@@ -24,6 +24,7 @@ ROWS: dict[str, Row] = {
     **faults.ROWS,
     **strace_faults.ROWS,
     **flips.ROWS,
+    **sanitizers.ROWS,
 }
 
 

@@ -37,6 +37,7 @@ def scaled_dot_product_attention(
     to (B, H, T, S) and is added to the scaled scores; it has a torch form only.
     """
     _check_cache_rows(query, key, cache_rows)
+    _check_what_torch_does_not(query, key, value, mask, score_bias)
     queries, keys = query.shape[-2], key.shape[-2]
     plain = score_bias is None and not (is_causal and queries > 1)
     library = _dispatch_decode(query, key, value, mask, cache_rows) if plain else None
@@ -69,7 +70,7 @@ def varlen_attention(
 
     Sequence n has the positions cu_seqlens[n] to cu_seqlens[n + 1], at most `max_seqlen`. cu_seqlens is on the CPU.
     """
-    _check_cu_seqlens(cu_seqlens, max_seqlen, query, key)
+    _check_cu_seqlens(cu_seqlens, max_seqlen, query, key, value)
     library = _dispatch_varlen(query, key, value)
     if library is not None:
         return _varlen_c(library, query, key, value, cu_seqlens, max_seqlen, scale)
@@ -90,6 +91,8 @@ def reads_cache_rows(keys: Tensor) -> bool:
 
 def gather_cache_rows(cached: Tensor, cache_rows: Tensor) -> Tensor:
     """Keys or values (R, H, S, K) copied so that every beam has its own row: (B, H, S, K)."""
+    if cache_rows.dtype not in (torch.int32, torch.int64):
+        raise ValueError(f"cache_rows is {cache_rows.dtype}, wanted int32")
     if cache_rows.numel() and (cache_rows.min() < 0 or cache_rows.max() >= len(cached)):
         raise IndexError(f"cache_rows has rows {cache_rows.min()} to {cache_rows.max()}, wanted 0 to {len(cached) - 1}")
     positions = torch.arange(cache_rows.shape[1], device=cached.device)
@@ -106,7 +109,20 @@ def _check_cache_rows(query: Tensor, key: Tensor, cache_rows: Tensor | None) -> 
         raise ValueError(f"cache_rows is {got}, wanted int32 {wanted} on {key.device}")
 
 
-def _check_cu_seqlens(cu_seqlens: Tensor, max_seqlen: int, query: Tensor, key: Tensor) -> None:
+def _check_what_torch_does_not(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, score_bias: Tensor | None
+) -> None:
+    """Torch divides by the number of key heads, and takes values and masks that do not match the keys."""
+    no_heads = query.dim() == 4 and query.shape[1] and not key.shape[1]
+    if not query.dim() == key.dim() == value.dim() or key.shape[:-1] != value.shape[:-1] or no_heads:
+        got = f"query is {tuple(query.shape)}, key {tuple(key.shape)} and value {tuple(value.shape)}"
+        raise ValueError(f"{got}, wanted (B, H, T, K), and for key and value (B, H_kv, S, K) with at least one head")
+    for name, part in (("mask", mask), ("score_bias", score_bias)):
+        if part is not None and part.device != query.device:
+            raise ValueError(f"{name} is on {part.device}, wanted {query.device}")
+
+
+def _check_cu_seqlens(cu_seqlens: Tensor, max_seqlen: int, query: Tensor, key: Tensor, value: Tensor) -> None:
     if cu_seqlens.dtype is not torch.int64 or cu_seqlens.dim() != 1 or not cu_seqlens.is_cpu or not len(cu_seqlens):
         got = f"{cu_seqlens.dtype} {tuple(cu_seqlens.shape)} on {cu_seqlens.device}"
         raise ValueError(f"cu_seqlens is {got}, wanted int64 (N + 1,) on the CPU")
@@ -116,9 +132,10 @@ def _check_cu_seqlens(cu_seqlens: Tensor, max_seqlen: int, query: Tensor, key: T
         raise ValueError("cu_seqlens must start at 0 and not fall")
     if max(lengths, default=0) > max_seqlen:
         raise ValueError(f"a sequence has {max(lengths)} positions, more than max_seqlen {max_seqlen}")
-    if query.dim() != 4 or len(query) != 1 or not bounds[-1] == query.shape[2] == key.shape[2]:
-        got = f"query is {tuple(query.shape)} and key {tuple(key.shape)}"
-        raise ValueError(f"{got}, but cu_seqlens ends at {bounds[-1]}; wanted (1, H, {bounds[-1]}, K)")
+    for name, part in (("query", query), ("key", key), ("value", value)):
+        if part.dim() != 4 or part.shape[0] != 1 or part.shape[2] != bounds[-1]:
+            got = f"{name} is {tuple(part.shape)}"
+            raise ValueError(f"{got}, but cu_seqlens ends at {bounds[-1]}; wanted (1, H, {bounds[-1]}, K)")
 
 
 def _dispatch_decode(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, cache_rows: Tensor | None) -> Any:
@@ -126,7 +143,7 @@ def _dispatch_decode(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
     if query.dim() != 4 or key.dim() != 4 or key.shape != value.shape or query.shape[-2] > MAX_DECODE_QUERIES:
         return None
     (batch, heads, _, width), (rows, kv_heads, keys, key_width) = query.shape, key.shape
-    if width != key_width or not kv_heads or heads % kv_heads or (cache_rows is None and rows != batch):
+    if width != key_width or not heads or not kv_heads or heads % kv_heads or (cache_rows is None and rows != batch):
         return None
     if mask is not None and (mask.dtype is not torch.bool or mask.shape not in ((1, 1, 1, keys), (batch, 1, 1, keys))):
         return None
@@ -199,7 +216,7 @@ def _varlen_c(
             out.data_ptr(),
             cu_seqlens.data_ptr(),
             len(cu_seqlens) - 1,
-            max_seqlen,
+            min(max_seqlen, positions),
             heads,
             width,
             *[part.stride(dimension) for part in (query, key, value) for dimension in (2, 1)],

@@ -21,6 +21,9 @@ def linear_cross_entropy(hidden: Tensor, weight: Tensor, targets: Tensor) -> Ten
     """The sum of -log softmax(hidden weightᵀ)[target]: hidden (N, D), weight (V, D), targets (N,)."""
     if hidden.dim() != 2 or weight.dim() != 2:
         raise ValueError(f"hidden is {tuple(hidden.shape)} and weight {tuple(weight.shape)}, wanted (N, D) and (V, D)")
+    if not len(weight) or weight.device != hidden.device:
+        raise ValueError(f"weight is {tuple(weight.shape)} on {weight.device}, wanted ids, and on {hidden.device}")
+    _check_form(targets, len(hidden), hidden.device)
     if not torch.is_grad_enabled():  # an autograd function would compute a parameter's gradient all the same
         hidden, weight = hidden.detach(), weight.detach()
     return _LinearCrossEntropy.apply(hidden, weight, targets)
@@ -60,6 +63,8 @@ class _CrossEntropy(Function):
 def losses_and_gradient(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
     """The losses (N,) of logits (N, V), which become the gradient by them: the probabilities, less 1 at the target."""
     counted = _check_targets(logits, targets)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing is {label_smoothing}, wanted 0 to 1")
     library = _dispatch(logits)
     if library is not None:
         losses, targets = logits.new_empty(len(logits)), targets.long().contiguous()
@@ -79,8 +84,8 @@ def losses_and_gradient(logits: Tensor, targets: Tensor, label_smoothing: float 
     totals = logits.logsumexp(-1)
     logits.sub_(totals[:, None]).exp_()
     logits.scatter_add_(1, indices, logits.new_full((len(logits), 1), -1.0))
-    logits *= counted[:, None]
-    return (totals - at_target) * counted
+    logits.masked_fill_(~counted[:, None], 0.0)
+    return (totals - at_target).masked_fill(~counted, 0.0)
 
 
 def _dispatch(logits: Tensor) -> Any:
@@ -89,9 +94,7 @@ def _dispatch(logits: Tensor) -> Any:
 
 def _check_targets(logits: Tensor, targets: Tensor) -> Tensor:
     """Which targets count (N,); ValueError where they do not match the logits (N, V)."""
-    if targets.shape != logits.shape[:1] or targets.is_floating_point() or targets.device != logits.device:
-        got = f"{targets.dtype} {tuple(targets.shape)} on {targets.device}"
-        raise ValueError(f"targets are {got}, wanted integers ({len(logits)},) on {logits.device}")
+    _check_form(targets, len(logits), logits.device)
     counted = targets != IGNORE_INDEX
     if len(targets):
         lowest, highest = torch.where(counted, targets, 0).aminmax()
@@ -99,6 +102,13 @@ def _check_targets(logits: Tensor, targets: Tensor) -> Tensor:
         if lowest < 0 or highest >= logits.shape[1]:
             raise ValueError(f"a target is {int(wrong)}, wanted 0 to {logits.shape[1] - 1}, or {IGNORE_INDEX}")
     return counted
+
+
+def _check_form(targets: Tensor, count: int, device: torch.device) -> None:
+    is_integer = not targets.is_floating_point() and not targets.is_complex() and targets.dtype is not torch.bool
+    if not is_integer or targets.shape != (count,) or targets.device != device:
+        got = f"{targets.dtype} {tuple(targets.shape)} on {targets.device}"
+        raise ValueError(f"targets are {got}, wanted integers ({count},) on {device}")
 
 
 class _LinearCrossEntropy(Function):

@@ -41,10 +41,13 @@ def c_library(*tensors: Tensor, has_backward: bool = False) -> Any:
         return None
     if not has_backward and torch.is_grad_enabled():
         return None
-    for tensor in tensors:
-        if type(tensor) not in PLAIN_TYPES or not tensor.is_cpu or tensor.dtype is not torch.float32 or tensor.is_neg():
-            return None
-    return library()
+    return library() if all(map(_is_readable, tensors)) else None
+
+
+def _is_readable(tensor: Tensor) -> bool:
+    """Its numbers are float32 in the CPU's memory, at the addresses that its strides give."""
+    is_float = tensor.is_cpu and tensor.dtype is torch.float32
+    return is_float and type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and not tensor.is_neg()
 
 
 def check(status: int) -> None:

@@ -32,6 +32,8 @@ class _Dropout(Function):
 
 def dropout_with_seeds(hidden: Tensor, p: float, seeds: list[int]) -> Tensor:
     """What is dropped is a function of the index and two 32-bit seeds. The C form alone: it has no torch form."""
+    if not 0 <= p < 1 or len(seeds) != 2 or not all(0 <= seed < 2**32 for seed in seeds):
+        raise ValueError(f"p is {p} and seeds are {seeds}, wanted p from 0 to below 1 and two seeds of 32 bits")
     library = c_library(hidden, has_backward=True)
     if library is None:
         raise ValueError(f"{hidden.dtype} on {hidden.device}; wanted float32 on the CPU, with kernels enabled")

@@ -40,11 +40,23 @@ def _step_back(gradient: Tensor, state: Tensor, kept: Tensor, given: Tensor, pro
     return by_keep
 
 
+def _check(given: Tensor, state: Tensor, **others: tuple[Tensor, tuple[int, ...]]) -> None:
+    """Shapes and dtypes: writing into the states would convert and broadcast them silently."""
+    if state.dim() != 2 or given.dim() != 3 or given.shape[1:] != (len(state), 3 * state.shape[1]):
+        got = f"given is {tuple(given.shape)} and state {tuple(state.shape)}"
+        raise ValueError(f"{got}, wanted (T, B, 3 D) and (B, D)")
+    for name, (part, shape) in {"state": (state, tuple(state.shape)), **others}.items():
+        if part.shape != shape or part.dtype is not given.dtype or part.device != given.device:
+            got = f"{part.dtype} {tuple(part.shape)} on {part.device}"
+            raise ValueError(f"{name} is {got}, wanted {given.dtype} {tuple(shape)} on {given.device}")
+
+
 class GRUScan(torch.autograd.Function):
     """States (T, B, D) from the projected inputs (T, B, 3 D), the first state (B, D), and U and b."""
 
     @staticmethod
     def forward(ctx: Any, given: Tensor, state: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        _check(given, state, weight=(weight, (given.shape[-1], state.shape[-1])), bias=(bias, given.shape[-1:]))
         states = given.new_empty(len(given) + 1, *state.shape)
         states[0] = state
         kept = given.new_empty(len(given), len(state), SAVED * state.shape[1])
@@ -90,6 +102,21 @@ class AttendingScan(torch.autograd.Function):
         score: Tensor,  # (K,) v
         gates: Tensor,  # (3 D, D) C
     ) -> tuple[Tensor, Tensor]:
+        wide, keys, inner = given.shape[-1], key.shape[-2], key.shape[-1]
+        _check(
+            given,
+            state,
+            key=(key, (len(state), keys, inner)),
+            value=(value, (len(state), keys, state.shape[-1])),
+            weight=(weight, (wide, state.shape[-1])),
+            bias=(bias, (wide,)),
+            query=(query, (inner, state.shape[-1])),
+            query_bias=(query_bias, (inner,)),
+            score=(score, (inner,)),
+            gates=(gates, (wide, state.shape[-1])),
+        )
+        if mask.dtype is not torch.bool or mask.shape != (len(state), keys):
+            raise ValueError(f"mask is {mask.dtype} {tuple(mask.shape)}, wanted bool ({len(state)}, {keys})")
         steps, rows, width = len(given), len(state), state.shape[1]
         states = given.new_empty(steps + 1, rows, width)
         states[0] = state

@@ -25,6 +25,7 @@ MIN_PARALLEL_SIZE = 2**18  # numbers from which a matrix is worth several thread
 
 def linear(hidden: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`F.linear(hidden, weight, bias)`: hidden (…, K), weight (N, K), bias (N,); contiguous."""
+    _check_devices(hidden, weight, bias)
     if torch.is_grad_enabled() or not hidden.is_cpu or not _shapes_match(hidden, weight):
         return F.linear(hidden, weight, bias)
     rows = hidden.numel() // weight.shape[1]
@@ -57,11 +58,20 @@ def fused_linears(
 
     None where there is no such pass for these tensors: apply the layers one by one.
     """
+    if activation is not None and activation not in C_ACTIVATIONS:
+        raise ValueError(f"activation is {activation!r}, wanted one of {', '.join(C_ACTIVATIONS)}")
     library = _dispatch(hidden, weights, biases)
     if library is None:
         return None
     which = NO_ACTIVATION if activation is None else C_ACTIVATIONS[activation]
     return _linear_c(library, hidden, weights, biases, which)
+
+
+def _check_devices(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    """Torch multiplies by a weight on the meta device as if it had numbers."""
+    if weight.device != hidden.device or (bias is not None and bias.device != hidden.device):
+        others = f"weight on {weight.device}" + ("" if bias is None else f", bias on {bias.device}")
+        raise ValueError(f"hidden is on {hidden.device}, {others}; wanted one device")
 
 
 def _shapes_match(hidden: Tensor, weight: Tensor) -> bool:

@@ -157,6 +157,7 @@ class FbgemmInt8:
         both = torch.cat([rounded, scaled.sub_(rounded).mul_(REMAINDER_SCALE)])
         found, remainder = self._linear(both, 1.0, FBGEMM_LEVELS + 1, self._packed).chunk(2)
         found = torch.add(found, remainder, alpha=1 / REMAINDER_SCALE)
+        bias = as_float_bias(bias, found.shape[-1])
         found = found.mul_(level) if bias is None else torch.addcmul(bias, found, level)
         return found.view(*hidden.shape[:-1], found.shape[-1])
 

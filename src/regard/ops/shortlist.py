@@ -43,7 +43,7 @@ class ArgmaxShortlist:
         return len(self._weight)
 
     def argmax(self, hidden: Tensor, banned: frozenset[int] = frozenset()) -> Tensor:
-        """For hidden states (B, D) the ids (B,) of the largest logits, without banned ones; -1: not finite."""
+        """For hidden states (B, D) the ids (B,) of the largest logits, without banned ones; -1: not finite, or none."""
         if banned not in self._biases:
             self._biases[banned] = self._bias_without(banned)
         return self._argmax(hidden, self._biases[banned])
@@ -85,11 +85,12 @@ class ArgmaxShortlist:
 
 
 def argmax_in_torch(hidden: Tensor, weight: Tensor, bias: Tensor | None, banned: Collection[int] = ()) -> Tensor:
-    """The same from all logits; -1 where they are not finite."""
+    """The same from all logits; -1 where they are not finite, or all are banned."""
     logits = F.linear(hidden, weight, bias)
     damaged = ~(logits < torch.inf).all(-1)
-    logits[:, sorted(banned)] = -torch.inf
-    return logits.argmax(-1).masked_fill(damaged, -1)
+    logits[..., sorted(banned)] = -torch.inf
+    best = logits.max(-1)
+    return best.indices.masked_fill(damaged | best.values.isneginf(), -1)
 
 
 def _dispatch(weight: Tensor, bias: Tensor | None) -> bool:

@@ -3,16 +3,13 @@
 #include "simd.h"
 #include <math.h>
 
-// Scores become weights that sum to 1, or 0 if all are -inf. `scores` has room for full vectors.
+// Scores become weights that sum to 1, or NaN if one is NaN or all are -inf: damage stays visible. `scores` has room
+// for full vectors.
 static inline void softmax(float *scores, long count) {
     for (long s = count; s % SIMD_WIDTH; s++) scores[s] = -INFINITY;
     vec maximum = broadcast(-INFINITY), sum = {};
     for (long s = 0; s < count; s += SIMD_WIDTH) maximum = max_vec(load(scores + s), maximum);
     float highest = reduce_max(maximum);
-    if (highest == -INFINITY) {
-        for (long s = 0; s < count; s++) scores[s] = scores[s] == -INFINITY ? 0 : NAN; // NaN stays NaN
-        return;
-    }
     for (long s = 0; s < count; s += SIMD_WIDTH) {
         vec weights = exp_vec(load(scores + s) - highest);
         store(scores + s, weights);

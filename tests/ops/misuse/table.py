@@ -1,0 +1,45 @@
+"""All ops of regard.ops with their uses; an op without any is named."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+
+import regard.ops
+from tests.ops.misuse.attention import ATTENTION
+from tests.ops.misuse.elementwise import ELEMENTWISE
+from tests.ops.misuse.judging import Use, uses_of
+from tests.ops.misuse.products import PRODUCTS
+from tests.ops.misuse.quantized import INT8
+from tests.ops.misuse.recurrent import RECURRENT
+from tests.ops.misuse.vocabulary import LOSSES, SHORTLIST, TOPK
+
+OPS = [*ELEMENTWISE, *ATTENTION, *PRODUCTS, *INT8, *LOSSES, *TOPK, *SHORTLIST, *RECURRENT]
+NO_OPS = ("dispatch", "library")  # modules that choose and load, and compute nothing
+# They ask about a tensor and read none of its numbers.
+QUESTIONS = {"varlen_is_fast", "reads_cache_rows", "int8_is_supported", "max_activation", "has_contiguous_columns"}
+
+PLAIN_FORMS = {"linear_cross_entropy_in_torch", "argmax_in_torch"}  # what the ops are compared with
+
+
+def public_ops() -> set[str]:
+    """The names of all functions and classes that the modules of regard.ops define and do not hide."""
+    found = set()
+    for module in pkgutil.iter_modules(regard.ops.__path__, "regard.ops."):
+        if module.name.rpartition(".")[2] not in NO_OPS:
+            for name, value in vars(importlib.import_module(module.name)).items():
+                is_defined = inspect.isroutine(value) or inspect.isclass(value)
+                if is_defined and not name.startswith("_") and value.__module__ == module.name:
+                    found.add(name)
+    return found
+
+
+def missing_ops() -> set[str]:
+    """Public ops without a use."""
+    return public_ops() - QUESTIONS - PLAIN_FORMS - {op.name.split()[0] for op in OPS}
+
+
+def all_uses() -> Iterator[Use]:
+    """Every right use and every misuse."""
+    for op in OPS:
+        yield from uses_of(op)
