@@ -50,11 +50,17 @@ def why_missing() -> str | None:
     """Why there can be no sanitizers; None if there can."""
     if not shutil.which("gcc"):
         return "there is no gcc"
-    return None if _libasan().is_absolute() else "gcc has no libasan"
+    return next((f"gcc has no {path}" for path in _preloaded() if not path.is_absolute()), None)
 
 
-def _libasan() -> Path:
-    found = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+def _preloaded() -> list[Path]:
+    """ASan comes before all others, and then libstdc++: without it, ASan ends a process that throws."""
+    return [_library("libasan.so"), _library("libstdc++.so.6")]
+
+
+def _library(name: str) -> Path:
+    """Where gcc has it; the name alone if it has not."""
+    found = subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
     return Path(found.stdout.strip())
 
 
@@ -62,7 +68,7 @@ def _builds(quick: bool, cache: str) -> list[Build]:
     if quick:
         return [Build("as installed", [], {})]
     environment = {
-        "LD_PRELOAD": str(_libasan()),
+        "LD_PRELOAD": " ".join(map(str, _preloaded())),
         "ASAN_OPTIONS": ASAN_OPTIONS,
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "XDG_CACHE_HOME": cache,

@@ -93,11 +93,11 @@ Similarity = Callable[[_Caption, _Caption], float]
 class _Idf:
     """Inverse document frequency: log of the number of images over those with the n-gram in a reference."""
 
-    def __init__(self, references: Sequence[Sequence[Grams]]) -> None:
+    def __init__(self, references: Sequence[Sequence[str]]) -> None:
         self._images = len(references)
         self._frequencies: Grams = Counter()
         for several in references:
-            self._frequencies.update(set().union(*several))
+            self._frequencies.update(set().union(*map(_grams, several)))
 
     def weigh(self, grams: Grams) -> _Caption:
         vectors: list[Vector] = [{} for _ in range(ORDER)]
@@ -109,20 +109,19 @@ class _Idf:
 
 def _mean(predictions: Sequence[str], references: Sequence[Sequence[str]], similarity: Similarity) -> Cider:
     _check(predictions, references)
-    grams = [[_grams(caption_words(reference)) for reference in several] for several in references]
-    idf = _Idf(grams)
+    idf = _Idf(references)
     each = []
-    for prediction, several in zip(predictions, grams, strict=True):
-        found = idf.weigh(_grams(caption_words(prediction)))
-        scores = [similarity(found, idf.weigh(reference)) for reference in several]
+    for prediction, several in zip(predictions, references, strict=True):
+        found = idf.weigh(_grams(prediction))
+        scores = [similarity(found, idf.weigh(_grams(reference))) for reference in several]
         each.append(SCALE * sum(scores) / len(scores))
     return Cider(float(np.mean(each)), each)
 
 
-def _grams(caption: list[str]) -> Grams:
-    return Counter(
-        tuple(caption[start : start + n]) for n in range(1, ORDER + 1) for start in range(len(caption) - n + 1)
-    )
+def _grams(caption: str) -> Grams:
+    """The n-grams of a caption: counted again wherever they are needed, since those of all images fill memory."""
+    words = caption_words(caption)
+    return Counter(tuple(words[start : start + n]) for n in range(1, ORDER + 1) for start in range(len(words) - n + 1))
 
 
 def _cosine(prediction: _Caption, reference: _Caption) -> float:

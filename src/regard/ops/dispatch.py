@@ -45,9 +45,10 @@ def c_library(*tensors: Tensor, has_backward: bool = False) -> Any:
 
 
 def _is_readable(tensor: Tensor) -> bool:
-    """Its numbers are float32 in the CPU's memory, at the addresses that its strides give."""
+    """It has numbers, float32 in the CPU's memory, at the addresses that its strides give; an empty one has none."""
     is_float = tensor.is_cpu and tensor.dtype is torch.float32
-    return is_float and type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and not tensor.is_neg()
+    is_plain = type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and not tensor.is_neg()
+    return is_float and is_plain and tensor.numel() > 0
 
 
 def check(status: int) -> None:

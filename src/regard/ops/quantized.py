@@ -58,8 +58,9 @@ def int8_is_supported() -> bool:
 
 def quantize_rows(weight: Tensor) -> Int8Rows:
     """A matrix (N, K) in int8, for the C form."""
-    if not int8_is_supported() or weight.dim() != 2 or not weight.is_cpu:
-        raise ValueError(f"a weight {tuple(weight.shape)} on {weight.device}; wanted (N, K) on a CPU with int8 kernels")
+    if not int8_is_supported() or weight.dim() != 2 or not weight.numel() or not weight.is_cpu:
+        got = f"a weight {tuple(weight.shape)} on {weight.device}"
+        raise ValueError(f"{got}; wanted (N, K), not empty, on a CPU with int8 kernels")
     weight = weight.detach().float().contiguous()
     count, width = weight.shape
     columns = math.ceil(width / COLUMN_MULTIPLE) * COLUMN_MULTIPLE
@@ -75,6 +76,8 @@ def linear_int8(hidden: Tensor, matrix: Int8Rows, bias: Tensor | None = None) ->
     rows, columns = matrix.rows.shape
     hidden, bias = padded_columns(hidden.detach().float(), matrix), as_float_bias(bias, rows)
     out = hidden.new_empty(*hidden.shape[:-1], rows)
+    if not out.numel():  # there is no address to give to C
+        return out
     check(
         _library().linear_int8(
             hidden.data_ptr(),
@@ -82,7 +85,7 @@ def linear_int8(hidden: Tensor, matrix: Int8Rows, bias: Tensor | None = None) ->
             matrix.scales.data_ptr(),
             None if bias is None else bias.data_ptr(),
             out.data_ptr(),
-            hidden.numel() // columns if columns else 0,
+            hidden.numel() // columns,
             rows,
             columns,
             max_activation(columns),

@@ -55,7 +55,7 @@ class ArgmaxShortlist:
         padded, hidden = padded_columns(hidden, self._rows), hidden.contiguous()
         found = torch.empty(len(hidden), dtype=torch.long)
         rows, columns = self._rows.rows.shape
-        library: Any = c_library(has_backward=True)
+        library: Any = c_library(hidden, has_backward=True)
         if library is None:
             return argmax_in_torch(hidden, self._weight, bias)
         check(

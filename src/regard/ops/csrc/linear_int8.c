@@ -20,11 +20,12 @@ void quantize_rows(const float *weight, long n, long k, long columns, int8_t *ro
         float scale = fmaxf(reduce_max(maximum), 1e-12f) / 127, factor = 1 / scale;
         for (long i = 0; i < k; i += SIMD_WIDTH) {
             vec values = load_partial(from + i, k - i), level = round_vec(values * factor),
-                left = values - level * scale;
+                left = values - level * scale, damage = values * 0; // NaN if it is not finite
+            level = blend(damage == 0, level, broadcast(0)); // NaN has no integer
             ivec levels_int = __builtin_convertvector(level, ivec);
             for (long lane = 0; lane < min_long(SIMD_WIDTH, k - i); lane++) to[i + lane] = (int8_t)levels_int[lane];
             total += levels_int;
-            not_finite += values * 0; // NaN if it is not finite
+            not_finite += damage;
             error += left * left;
             size += values * values;
         }

@@ -5,6 +5,7 @@ from typing import Any
 
 from regard.errors import InputError
 from regard.tasks.base import Answer, Note, RunRequest
+from regard.tasks.chunks import chunks
 from regard.tasks.classification.pipeline import Classification, Classifier
 from regard.tasks.encoder_run import probability_bar, run_encoder
 
@@ -16,11 +17,13 @@ def run(pipeline: Classifier, request: RunRequest) -> Iterator[Answer | Note]:
 
 
 def _answers(pipeline: Classifier, texts: Sequence[str], options: Any) -> Iterator[Answer]:
-    for found in pipeline.run_all(*_pairs(texts, options.second, pipeline.pairs)):
-        pair = {} if found.second is None else {"second": found.second}
-        classes = {"label": found.label, "probabilities": found.probabilities} if found.label else {}
-        data = {"text": found.text, **pair, **classes, "score": found.score}
-        yield Answer(_show(found, alone=len(texts) == 1), data)
+    firsts, seconds = _pairs(texts, options.second, pipeline.pairs)
+    for chunk in chunks(len(texts)):
+        for found in pipeline.run_all(firsts[chunk], None if seconds is None else seconds[chunk]):
+            pair = {} if found.second is None else {"second": found.second}
+            classes = {"label": found.label, "probabilities": found.probabilities} if found.label else {}
+            data = {"text": found.text, **pair, **classes, "score": found.score}
+            yield Answer(_show(found, alone=len(texts) == 1), data)
 
 
 def _show(found: Classification, *, alone: bool) -> str:

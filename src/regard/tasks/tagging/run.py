@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from regard.tasks.base import Answer, Note, RunRequest
+from regard.tasks.chunks import chunks
 from regard.tasks.encoder_run import run_encoder
 from regard.tasks.tagging.pipeline import TaggedText, Tagger
 
@@ -13,7 +14,7 @@ def run(pipeline: Tagger, request: RunRequest) -> Iterator[Answer | Note]:
 
 
 def _answers(pipeline: Tagger, texts: Sequence[str], options: Any) -> Iterator[Answer]:
-    for tagged in pipeline.run_all(texts):
+    for tagged in (tagged for chunk in chunks(len(texts)) for tagged in pipeline.run_all(texts[chunk])):
         lines = _lines(tagged)
         words = [{"word": one.text, "label": one.label, "probability": one.probability} for one in tagged.words]
         entities = [{"text": one.text, "type": one.type} for one in tagged.entities]

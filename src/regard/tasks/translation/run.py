@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from regard.errors import InputError, escape_for_output
+from regard.generation import Strategy
 from regard.tasks.base import Answer, Note, RunRequest
+from regard.tasks.chunks import chunks
 from regard.tasks.translation.pipeline import Alignment, TranslatedText, Translation, Translator
 
 
@@ -19,7 +21,7 @@ def run(pipeline: Translator, request: RunRequest) -> Iterator[Answer | Note]:
             raise InputError(f"a figure shows one text, got {len(texts)}; give one INPUT with -o")
     strategy = options.strategy(pipeline.strategy, scored=request.as_json)
     alignment = options.alignment or options.output is not None
-    found = iter(pipeline.run_all([text for text in texts if text], strategy, alignment=alignment))
+    found = _translate([text for text in texts if text], pipeline, strategy, alignment)
     truncated = 0
     for text in texts:
         if not text:  # an empty line stays empty, so that output lines match input lines
@@ -33,6 +35,16 @@ def run(pipeline: Translator, request: RunRequest) -> Iterator[Answer | Note]:
         truncated += not translation.translations[0].ended
     if truncated:
         yield Note(f"{truncated} of {len(texts)} translations reached the length limit without an end")
+
+
+def _translate(
+    texts: Sequence[str], pipeline: Translator, strategy: Strategy, alignment: bool
+) -> Iterator[Translation]:
+    """Every text is encoded once before, so that one which is refused is refused before anything is printed."""
+    for chunk in chunks(len(texts)):
+        pipeline.task.encode(texts[chunk])
+    for chunk in chunks(len(texts)):
+        yield from pipeline.run_all(texts[chunk], strategy, alignment=alignment, first=chunk.start)
 
 
 def _check_words(request: RunRequest) -> Sequence[str]:

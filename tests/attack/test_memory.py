@@ -1,0 +1,193 @@
+"""Memory does not grow with the input: `make prove` gives four commands much of it and prints what each took.
+
+Measured is the anonymous memory of the process and its children (RssAnon), every INTERVAL seconds: pages of memory-mapped
+files are the system's to take back. The first fifth of a phase is its warm-up. Growth is the maximum of the phase's last
+tenth less the median of the first tenth after the warm-up.
+"""
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+MAX_GROWTH = 20  # MB
+INTERVAL = 0.2  # seconds
+LINES, PAIRS, TEXT_BYTES, IMAGES = 100_000, 100_000, 2**30, 20_000
+TINY = ["model.width=16", "model.heads=2", "training.warmup=2"]
+TINY_STACK = [*TINY, "model.layers=1", "model.feed_forward=16"]
+
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(3600)]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Megabytes, sample by sample, of one phase of a command."""
+
+    name: str
+    megabytes: list[float]
+
+    @property
+    def growth(self) -> float:
+        warm = self.megabytes[len(self.megabytes) // 5 :]
+        tenth = max(1, len(warm) // 10)
+        return max(warm[-tenth:]) - statistics.median(warm[:tenth])
+
+    def show(self) -> str:
+        seconds = len(self.megabytes) * INTERVAL
+        return f"{self.name:38}{seconds:>7.0f} s{max(self.megabytes):>8.0f} MB{self.growth:>+9.1f} MB"
+
+
+def measure(
+    name: str, *arguments: object, stdin: Path | None = None, begins: Callable[[], bool] = lambda: True
+) -> Phase:
+    """Run `regard …` and sample its memory from the moment that `begins` holds."""
+    with open(stdin or os.devnull, "rb") as given:
+        words = [sys.executable, "-m", "regard", *map(str, arguments)]
+        process = subprocess.Popen(words, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    samples = []
+    while process.poll() is None:
+        if samples or begins():
+            samples.append(sum(map(anonymous_megabytes, family(process.pid))))
+        time.sleep(INTERVAL)
+    assert process.stderr is not None
+    assert process.returncode == 0, process.stderr.read()
+    return Phase(name, samples)
+
+
+def family(process: int) -> Iterator[int]:
+    """The process and all its descendants."""
+    yield process
+    try:
+        tasks = list(Path(f"/proc/{process}/task").iterdir())
+        children = [child for task in tasks for child in (task / "children").read_text().split()]
+    except OSError:  # it has ended
+        return
+    for child in children:
+        yield from family(int(child))
+
+
+def anonymous_megabytes(process: int) -> float:
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon:"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table(request):
+    """The phases that the tests measured, printed at the end."""
+    phases: list[Phase] = []
+    yield phases
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print(f"\n{'command':38}{'time':>9}{'largest':>11}{'growth':>12}")
+        for phase in phases:
+            print(phase.show())
+
+
+def check(table: list[Phase], *phases: Phase) -> None:
+    table += phases
+    for phase in phases:
+        assert phase.growth < MAX_GROWTH, phase.show()
+
+
+# ------------------------------------------------ the inputs
+
+
+@pytest.fixture(scope="module")
+def words() -> list[str]:
+    chance = random.Random(0)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return ["".join(chance.choices(letters, k=chance.randint(2, 8))) for _ in range(2000)]
+
+
+def sentences(words: list[str], count: int, seed: int) -> Iterator[str]:
+    chance = random.Random(seed)
+    for _ in range(count):
+        yield " ".join(chance.choices(words, k=chance.randint(2, 6)))
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory, words, command):
+    """A folder of the smallest translator that there can be."""
+    folder = tmp_path_factory.mktemp("translator")
+    pairs = [f"{one}\t{one}\n" for one in sentences(words, 500, seed=1)]
+    (folder / "pairs.tsv").write_text("".join(pairs), encoding="utf-8")
+    few = ["model.vocab_size=400", "training.steps=3", "training.max_tokens=512", "task.max_length_ratio=1"]
+    done = command("train", "translator", folder / "pairs.tsv", "-o", folder / "run", *TINY_STACK, *few)
+    assert done.returncode == 0, done.stderr
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory, words):
+    """A folder of small images, and the file of their captions."""
+    folder = tmp_path_factory.mktemp("images")
+    (folder / "images").mkdir()
+    chance = np.random.default_rng(0)
+    captions = []
+    for number, caption in enumerate(sentences(words[:50], IMAGES, seed=3)):
+        Image.fromarray(chance.integers(0, 256, (24, 24, 3), np.uint8)).save(folder / f"images/{number}.png")
+        captions.append(f"{number}.png\t{caption}\n")
+    (folder / "captions.tsv").write_text("".join(captions), encoding="utf-8")
+    return folder / "images", folder / "captions.tsv"
+
+
+# ------------------------------------------------ the bounds
+
+
+def test_run_over_many_lines(translator, words, tmp_path, table):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("".join(f"{one}\n" for one in sentences(words, LINES, seed=2)), encoding="utf-8")
+    check(table, measure(f"run, {LINES:,} lines", "run", translator, stdin=lines))
+
+
+def test_evaluate_over_many_pairs(translator, words, tmp_path, table):
+    pairs = tmp_path / "pairs.tsv"
+    both = zip(sentences(words, PAIRS, seed=4), sentences(words, PAIRS, seed=5), strict=True)
+    pairs.write_text("".join(f"{one}\t{other}\n" for one, other in both), encoding="utf-8")
+    check(table, measure(f"evaluate, {PAIRS:,} pairs", "evaluate", translator, pairs))
+
+
+def test_train_on_a_gigabyte_of_text(words, tmp_path, table):
+    """Once to tokenize it, and once more for the steps, with the tokens from the cache."""
+    text, run = tmp_path / "text.txt", tmp_path / "run"
+    chance, size = random.Random(6), 0
+    with text.open("w", encoding="utf-8") as file:
+        while size < TEXT_BYTES:
+            page = "".join(" ".join(chance.choices(words, k=12)) + "\n" for _ in range(2000)) * 10
+            size += file.write(page)
+    settings = ["model.context=32", "model.vocab_size=300", "training.max_tokens=512", "data.validation_tokens=10000"]
+    train = ["train", "gpt", text, "-o", run, *TINY, "model.layers=1", *settings, "training.minutes=none"]
+    tokenizer = run / "tokenizer.json"
+    tokenizing = measure("train gpt, 1 GB of text: tokens", *train, "training.steps=1", begins=tokenizer.exists)
+    log = run / "metrics.jsonl"
+    before = log.stat().st_size
+    steps = measure(
+        "train gpt, 1 GB of text: steps", *train, "training.steps=3000", begins=lambda: log.stat().st_size > before
+    )
+    check(table, tokenizing, steps)
+
+
+def test_train_run_and_evaluate_on_many_images(images, tmp_path, table):
+    run = tmp_path / "run"
+    settings = ["model.image_size=32", "model.cell_size=16", "model.feed_forward=16", "model.vocab_size=300"]
+    settings += ["data.whole_word_tokens=0", "data.validation=50", "training.max_tokens=512", "training.steps=1000"]
+    log = run / "metrics.jsonl"
+    train = measure(
+        f"train captioner, {IMAGES:,} images",
+        *("train", "captioner", *images, "-o", run, *TINY, *settings),
+        begins=lambda: log.exists() and log.stat().st_size > 0,
+    )
+    captions = measure(f"run a captioner, {IMAGES:,} images", "run", run, images[0])
+    scores = measure(f"evaluate a captioner, {IMAGES:,} images", "evaluate", run, *images)
+    check(table, train, captions, scores)
