@@ -1,8 +1,8 @@
 """Memory does not grow with the input: `make prove` gives four commands much of it and prints what each took.
 
-Measured is the anonymous memory of the process and its children (RssAnon), every INTERVAL seconds: pages of memory-mapped
-files are the system's to take back. The first fifth of a phase is its warm-up. Growth is the maximum of the phase's last
-tenth less the median of the first tenth after the warm-up.
+Measured is the anonymous memory of the process and its children (RssAnon), every INTERVAL seconds: pages of
+memory-mapped files are the system's to take back. The first fifth of a phase is its warm-up. Growth is the maximum of
+the phase's last tenth less the median of the first tenth after the warm-up.
 """
 
 import os
@@ -50,7 +50,7 @@ def measure(
     name: str, *arguments: object, stdin: Path | None = None, begins: Callable[[], bool] = lambda: True
 ) -> Phase:
     """Run `regard …` and sample its memory from the moment that `begins` holds."""
-    with open(stdin or os.devnull, "rb") as given:
+    with (stdin or Path(os.devnull)).open("rb") as given:
         words = [sys.executable, "-m", "regard", *map(str, arguments)]
         process = subprocess.Popen(words, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     samples = []

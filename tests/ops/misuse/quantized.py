@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 

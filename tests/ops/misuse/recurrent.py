@@ -60,15 +60,18 @@ def scan_use(steps: int, rows: int, width: int) -> Any:
 
 
 def attending_use(steps: int, rows: int, width: int, keys: int, inner: int) -> Any:
-    return lambda: scan_use(steps, rows, width)() | {
-        "key": numbers(rows, keys, inner, seed=4),
-        "value": numbers(rows, keys, width, seed=5),
-        "mask": torch.arange(keys) < torch.arange(1, rows + 1)[:, None],
-        "query": numbers(inner, width, seed=6),
-        "query_bias": numbers(inner, seed=7),
-        "score": numbers(inner, seed=8),
-        "gates": numbers(3 * width, width, seed=9),
-    }
+    return lambda: (
+        scan_use(steps, rows, width)()
+        | {
+            "key": numbers(rows, keys, inner, seed=4),
+            "value": numbers(rows, keys, width, seed=5),
+            "mask": torch.arange(keys) < torch.arange(1, rows + 1)[:, None],
+            "query": numbers(inner, width, seed=6),
+            "query_bias": numbers(inner, seed=7),
+            "score": numbers(inner, seed=8),
+            "gates": numbers(3 * width, width, seed=9),
+        }
+    )
 
 
 RECURRENT = [

@@ -32,7 +32,9 @@ def some_targets(rows: int, size: int) -> Tensor:
     return targets
 
 
-def plain_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0, reduction: str = "sum") -> Tensor:
+def plain_cross_entropy(
+    logits: Tensor, targets: Tensor, label_smoothing: float = 0.0, reduction: str = "sum"
+) -> Tensor:
     """Torch takes targets of int64 and uint8 alone."""
     if targets.is_floating_point() or targets.dtype is torch.bool or targets.shape != logits.shape[:1]:
         raise ValueError("no targets")
