@@ -277,3 +277,10 @@ def test_without_pyarrow_one_line_says_what_to_install(tmp_path, monkeypatch):
 
 def test_a_piece_closes_its_document_unless_it_says_otherwise():
     assert TextChunk("x") == TextChunk("x", is_last=True, is_truncated=False)
+
+
+@pytest.mark.parametrize("text", [" " * 50, "\n\n\n", " \t\r\n\x0b\u00a0\u3000\n"])
+def test_white_space_alone_is_no_text(tmp_path, text):
+    (tmp_path / "blank.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"blank.txt: no text at all"):
+        list(read_documents([tmp_path / "blank.txt"], report=BadRows()))

@@ -78,7 +78,7 @@ def _matches(path: Path) -> list[Path]:
 def _check_not_empty(files: list[Path], chunks: Iterator[TextChunk]) -> Iterator[TextChunk]:
     empty = True
     for chunk in chunks:
-        empty = False
+        empty = empty and not chunk.text.strip()
         yield chunk
     if empty:
         names = ", ".join(map(str, files[:3])) + (f" and {len(files) - 3:,} more" if len(files) > 3 else "")
