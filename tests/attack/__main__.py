@@ -1,13 +1,14 @@
 """`make attack`: every hostile input, kill, fault, flip and misuse, a while of fuzzing, and a table of what survived.
 
-python -m tests.attack [--quick] [--minutes N] [ROW …]
+python -m tests.attack [--quick] [--minutes N] [--inputs FOLDER] [ROW …]
 
---quick: a share of each row, no fuzzing. --minutes: of fuzzing, for each reader.
+--quick: a share of each row, no fuzzing. --minutes: of fuzzing, for each reader. --inputs: where its inputs are kept.
 """
 
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from tests.attack import faults, flips, fuzz, hostile, kills, sanitizers, strace_faults
 from tests.attack.harness import Case, LeftOutError, Outcome, Row, attempt, preload
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("rows", nargs="*", help="parts of the names of rows; none: all")
     parser.add_argument("--quick", action="store_true", help="a share of each row, no fuzzing")
     parser.add_argument("--minutes", type=float, default=0.5, help="of fuzzing, for each reader")
+    parser.add_argument("--inputs", type=Path, help="a folder for the inputs that fuzzing finds")
     wanted = parser.parse_args()
     print(f"{'row':34}{'tried':>10}{'survived':>10}{'slowest':>10}{'largest':>10}", flush=True)
     rows = {name: row for name, row in ROWS.items() if _is_wanted(name, wanted.rows)}
@@ -40,7 +42,7 @@ def main() -> int:
         preload()
     failed = sum(try_row(name, row, wanted.quick) for name, row in rows.items())
     if not wanted.quick:
-        failed += fuzz_readers(wanted.rows, wanted.minutes)
+        failed += fuzz_readers(wanted.rows, wanted.minutes, wanted.inputs)
     return 1 if failed else 0
 
 
@@ -62,7 +64,7 @@ def try_row(name: str, row: Row, quick: bool) -> int:
     return len(bad)
 
 
-def fuzz_readers(words: Sequence[str], minutes: float) -> int:
+def fuzz_readers(words: Sequence[str], minutes: float, inputs: Path | None) -> int:
     """Fuzz each reader for so long; returns how many have a finding."""
     targets = [target for target in fuzz.target_names() if _is_wanted(f"fuzz {target}", words)]
     if targets and (reason := fuzz.why_missing()):
@@ -70,7 +72,7 @@ def fuzz_readers(words: Sequence[str], minutes: float) -> int:
         return 0
     failed = 0
     for target in targets:
-        found = fuzz.fuzz(target, 60 * minutes)
+        found = fuzz.fuzz(target, 60 * minutes, inputs and inputs / target)
         failed += bool(found.finding)
         row = f"fuzz {target}"
         print(f"{row:34}{found.tried:>10}{found.tried - bool(found.finding):>10}", flush=True)

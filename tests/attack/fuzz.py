@@ -56,14 +56,13 @@ def target_names() -> list[str]:
 
 def corpus(target: str) -> list[bytes]:
     """The kept inputs of a target: a list of base64 texts in a JSON file."""
-    path = CORPUS / f"{_plain(target)}.json"
+    path = CORPUS / file_name(target)
     return [base64.b64decode(text) for text in json.loads(path.read_text("utf-8"))] if path.exists() else []
 
 
-def keep(target: str, inputs: list[bytes]) -> None:
-    """Write the corpus of a target, the shortest first."""
-    texts = [base64.b64encode(data).decode() for data in sorted(set(inputs), key=lambda data: (len(data), data))]
-    (CORPUS / f"{_plain(target)}.json").write_text(json.dumps(texts, indent=0) + "\n", "utf-8")
+def file_name(target: str) -> str:
+    """The file of a target's corpus."""
+    return re.sub("[^a-z0-9]+", "-", target.lower()) + ".json"
 
 
 def fuzz(target: str, seconds: float, folder: Path | None = None) -> Fuzzed:
@@ -127,10 +126,6 @@ def mutate_json(value: Any, rng: random.Random) -> Any:
     if isinstance(value, int | float) and rng.random() < 0.5:
         return value + rng.choice((-1, 1, 2**31, -value, value, 0.5))
     return rng.choice(STRANGE)
-
-
-def _plain(target: str) -> str:
-    return re.sub("[^a-z0-9]+", "-", target.lower())
 
 
 def _worker(name: str, folder: Path, options: list[str]) -> None:

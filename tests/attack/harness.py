@@ -92,9 +92,7 @@ def attempt(case: Case) -> Outcome:
         folder.mkdir(exist_ok=True)
         before = _contents(folder)
         started = time.monotonic()
-        done = run(
-            case.arguments, folder, Path(name), stdin=case.stdin, seconds=SECONDS + 2, terminal=case.terminal
-        )
+        done = run(case.arguments, folder, Path(name), stdin=case.stdin, seconds=SECONDS + 2, terminal=case.terminal)
         seconds = time.monotonic() - started
         faults = list(_faults(case, done, folder, before))
     megabytes = done.megabytes - idle_megabytes()
