@@ -6,7 +6,7 @@ from typing import Any
 from regard.inspection.drawing.files import check_path
 from regard.inspection.drawing.scene import Figure, Matrix, Text
 from regard.inspection.views.base import Choices
-from regard.printing import print_json
+from regard.printing import print_json, show
 from regard.tasks.base import Task, TraceRequest
 
 check_output = check_path
@@ -25,14 +25,14 @@ def view(model: Path, request: TraceRequest, name: str | None, choices: Choices)
     """A view of a model, or of a trace file."""
     from regard.errors import InputError
     from regard.inspection.trace import Trace, is_trace
-    from regard.tasks.show import show, show_trace
+    from regard.tasks import show as tasks_show
 
     if is_trace(model):
         if request.inputs:
             raise InputError(f"{model} is a trace, which has its input already; leave {request.inputs[0]!r} out")
-        return show_trace(Trace.open(model), name, choices)
+        return tasks_show.show_trace(Trace.open(model), name, choices)
     task, pipeline = open_model(model)
-    return show(task, pipeline, request, name, choices)
+    return tasks_show.show(task, pipeline, request, name, choices)
 
 
 def example(name: str) -> Figure:
@@ -58,12 +58,12 @@ def print_list(model: Path, as_json: bool) -> None:
     if as_json:
         print_json({"views": {one.name: one.summary for one in found}, "taps": paths})
         return
-    print("views (--view):")
+    show("views (--view):")
     for one in found:
-        print(f"  {one.name:14} {one.summary}")
-    print("inner values (regard trace --taps, regard.capture):")
+        show(f"  {one.name:14} {one.summary}")
+    show("inner values (regard trace --taps, regard.capture):")
     for path in paths:
-        print(f"  {path}")
+        show(f"  {path}")
 
 
 def print_figure(figure: Figure) -> None:

@@ -95,8 +95,7 @@ class CaptionerConfig(Seq2SeqConfig):
 
     @property
     def num_cells(self) -> int:
-        """P."""
-        return self.grid**2
+        return self.grid**2  # P
 
     def flops(self, target: int) -> cost.ForwardCost:
         m, d, p, layers = target, self.width, self.num_cells, self.layers
@@ -235,9 +234,6 @@ def make_encoder(config: CaptionerConfig) -> ConvolutionEncoder | PatchEncoder |
     )
 
 
-# ------------------------------------------------ the decoder of the paper
-
-
 @dataclass
 class LSTMState:
     """The state of decoding. An image may have several rows (beams); its keys and values are stored once."""
@@ -258,7 +254,7 @@ class LSTMState:
 
 
 class LSTMDecoder(AttentionTaps):
-    """An LSTM that attends to the grid at every step. With several layers, the first one attends."""
+    """The paper's: an LSTM that attends to the grid at every step. With several layers, the first one attends."""
 
     attention_taps = ("weights",)
 
@@ -325,9 +321,6 @@ class LSTMDecoder(AttentionTaps):
         return self.gate(before).sigmoid() * steps.output.flatten(0, 2), steps.weights
 
 
-# ------------------------------------------------ the Transformer decoder
-
-
 class TransformerDecoder(nn.Module):
     """Each block attends to the caption so far, then to the grid."""
 
@@ -385,15 +378,12 @@ class DecoderBlock(nn.Module):
     def forward(
         self, hidden: Tensor, memory: KeysValues, cache: KVCache | None = None, collected: list[Tensor] | None = None
     ) -> Tensor:
-        update = self._self_attention(self.norm_attention(hidden), cache)
+        update = self.attention.self_attend(self.norm_attention(hidden), causal=True, cache=cache)
         hidden = self.after_attention(hidden + self.dropout(update))
         update = self._cross_attention(self.norm_cross_attention(hidden), memory, collected)
         hidden = self.after_cross_attention(hidden + self.dropout(update))
         hidden = hidden + self.dropout(self.feed_forward(self.norm_feed_forward(hidden)))
         return self.hidden(hidden)
-
-    def _self_attention(self, hidden: Tensor, cache: KVCache | None) -> Tensor:
-        return self.attention.self_attend(hidden, causal=True, cache=cache)
 
     def _cross_attention(self, hidden: Tensor, memory: KeysValues, collected: list[Tensor] | None) -> Tensor:
         # The beams of an image share its memory: (B * beams, 1, D) queries become (B, beams, D).

@@ -3,6 +3,7 @@
 import numpy as np
 from rich.text import Text as Line
 
+from regard.errors import escape_controls
 from regard.inspection.drawing.scene import Matrix, Scene, Text
 from regard.inspection.heat_map import shade
 
@@ -12,7 +13,7 @@ ROUGHLY = 5.0  # items whose middles are this near are on one line
 
 def to_terminal(scene: Scene) -> Line:
     """The scene in words and shades; what does not fit a terminal is said to be left out."""
-    found = Line(scene.title, style="bold")
+    found = Line(escape_controls(scene.title), style="bold")
     if scene.caption:
         found.append(f"\n{scene.caption}", style="not bold dim")
     matrices = [item for item in scene.items if isinstance(item, Matrix)]
@@ -22,7 +23,7 @@ def to_terminal(scene: Scene) -> Line:
     if not matrices:
         for line in _lines([item for item in scene.items if isinstance(item, Text)]):
             if line not in (scene.title, scene.caption):
-                found.append(f"\n{line}", style="not bold")
+                found.append(f"\n{escape_controls(line)}", style="not bold")
     return found
 
 
@@ -30,8 +31,8 @@ def _matrix(matrix: Matrix) -> Line:
     rows, columns = matrix.values.shape
     if columns > MAX_COLUMNS:
         return Line(f"{matrix.name}: {rows} × {columns} values; write them to a file with -o", style="not bold dim")
-    named = matrix.rows or [""] * rows
-    heads = [str(label) for label in (matrix.columns or [""] * columns)]
+    named = [escape_controls(label) for label in matrix.rows or [""] * rows]
+    heads = [escape_controls(label) for label in matrix.columns or [""] * columns]
     margin, wide = max(map(len, named), default=0), [max(5, len(label)) + 1 for label in heads]
     text = Line(" " * (margin + 1), style="not bold")
     for label, room in zip(heads, wide, strict=True):
