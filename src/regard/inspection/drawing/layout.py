@@ -1,16 +1,20 @@
 """The sizes of labels, matrices with their labels around them, and bars."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from regard.inspection.drawing.colors import FAINT, INK, KEY, QUERY
-from regard.inspection.drawing.scene import Anchor, Item, Matrix, Rectangle, Text
+from regard.inspection.drawing.scene import Anchor, Item, Matrix, Rectangle, Scene, Text, heading
 from regard.inspection.labels import text_width
 
 TOP = 38.0  # below the heading of a scene
 GAP = 4.0
+MARGIN = 8.0
+MIN_LABEL = 5.0  # the smallest size of a label; where the cells are smaller, some labels are left out
+MAX_NUMBERS = 600  # cells of a matrix that have their number in them
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,21 @@ class Style:
 WEIGHTS = Style()
 
 
+def weights_style(shape: tuple[int, ...], ramp: str = "query") -> Style:
+    """How attention weights of this shape are drawn: with their numbers if they are few, in small cells if many."""
+    rows, columns = shape
+    if rows * columns <= MAX_NUMBERS and columns <= 24:
+        return Style((30, 20), ramp)
+    side = min(10.0, max(600 / max(rows, columns), 0.5))
+    return Style((side, side), ramp, digits=None)
+
+
+def framed(title: str, caption: str, items: Sequence[Item], width: float, height: float) -> Scene:
+    """A scene of items below its title and caption: as wide as the items, or as the caption; margins are added."""
+    room = max(width, text_width(title, 11) * 1.05, text_width(caption, 8) * 0.95)
+    return Scene(room + 2 * MARGIN, TOP + height + MARGIN, [*heading(title, caption), *items], title, caption)
+
+
 def labelled(
     x: float,
     y: float,
@@ -53,22 +72,31 @@ def labelled(
     masked: np.ndarray | None = None,
     name: str = "",
 ) -> Block:
-    """A matrix with its labels to the left and above; labels that are wider than a cell stand upright."""
-    (wide, high), size = style.cell, min(9.0, style.cell[1] * 0.6)
+    """A matrix with its labels to the left and above; labels that are wider than a cell stand upright.
+
+    Where the cells are too small for all labels, every second, third, … one is drawn.
+    """
+    (wide, high), size = style.cell, min(9.0, max(style.cell[1] * 0.6, MIN_LABEL))
     standing = widest(columns, size) > wide - 2
     left, above = widest(rows, size) + GAP, (widest(columns, size) if standing else size * 1.3) + GAP
     range_ = (style.ramp, style.low, style.high)
     matrix = Matrix(x + left, y + above, wide, high, values, rows, columns, *range_, masked, style.digits, name)
     items: list[Item] = [matrix]
-    for number, label in enumerate(rows):
+    for number, label in _some(rows, high, size):
         middle = matrix.y + (number + 0.5) * high
         items.append(Text(matrix.x - GAP, middle, label, size=size, color=style.colors[0], anchor="right"))
-    for number, label in enumerate(columns):
+    for number, label in _some(columns, wide, size if standing else 0):
         middle = matrix.x + (number + 0.5) * wide
         down = matrix.y - GAP - (0 if standing else size / 2)
         anchor: Anchor = "left" if standing else "center"
         items.append(Text(middle, down, label, size, style.colors[1], anchor, rotated=standing))
     return Block(items, left + matrix.width, above + matrix.height)
+
+
+def _some(labels: Sequence[str], cell: float, size: float) -> list[tuple[int, str]]:
+    """The labels for which there is room, with their numbers: all, or every second, third, …"""
+    step = max(1, math.ceil(size * 1.1 / cell))
+    return list(enumerate(labels))[::step]
 
 
 def bars(
