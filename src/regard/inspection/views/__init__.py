@@ -10,6 +10,7 @@ from regard.inspection.views.base import View
 VIEWS = (
     "alignment",
     "heads",
+    "head",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
