@@ -16,6 +16,9 @@ FAINT = "#5c6773"  # secondary text
 RULE = "#d4d9df"  # lines and frames
 PAPER = "#ffffff"
 
+# Heads side by side, told apart by hue and by darkness; more than these start again.
+HEADS = (QUERY, KEY, VALUE, IMAGE, "#b3123f", "#0e8fa0", "#9a7b00", FAINT)
+
 # A ramp is the colors of the values 0 to 1; "diverging" of -1 to 1.
 RAMPS: dict[str, tuple[str, ...]] = {
     "query": ("#ffffff", "#9db8e0", QUERY, "#0d2550"),

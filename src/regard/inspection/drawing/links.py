@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regard.inspection.drawing.colors import KEY, QUERY
+from regard.inspection.drawing.colors import KEY, QUERY, hexadecimal, shade, text_on
 from regard.inspection.drawing.layout import GAP, Block, widest
-from regard.inspection.drawing.scene import Item, Line, Text
+from regard.inspection.drawing.scene import Item, Line, Rectangle, Text
+from regard.inspection.labels import text_width
 
 LEAST = 0.02  # the smallest weight that has a line
 MOST = 400  # lines of a drawing: those of the largest weights
@@ -31,6 +32,31 @@ def linked(
     items += [Text(left - GAP, y + (n + 0.5) * row, one, size, QUERY, "right") for n, one in enumerate(queries)]
     items += [Text(right + GAP, y + (n + 0.5) * row, one, size, KEY) for n, one in enumerate(keys)]
     return Block(items, right + GAP + widest(keys, size) - x, row * max(len(queries), len(keys)))
+
+
+def shaded_sentence(
+    x: float, y: float, tokens: Sequence[str], weights: np.ndarray, width: float, *, outlined: int | None = None
+) -> Block:
+    """Tokens in lines of at most this width, each on a background as dark as its weight; `outlined` is one of them."""
+    items: list[Item] = []
+    size, row, across, down, most = 11.0, 22.0, x, y, 0.0
+    colors = shade(weights, "key", 0.0, top_of(weights))
+    for number, token in enumerate(tokens):
+        wide = text_width(token, size) + 8
+        if across > x and across + wide > x + width:
+            across, down = x, down + row
+        look = (QUERY, 2.0) if number == outlined else (None, 0.0)
+        title = f"{token}: {weights[number]:.6g}"
+        items.append(Rectangle(across, down, wide, row - 4, hexadecimal(colors[number]), *look, title=title))
+        items.append(Text(across + wide / 2, down + row / 2 - 2, token, size, text_on(colors[number]), "center"))
+        across += wide + 3
+        most = max(most, across - x)
+    return Block(items, most, down + row - y)
+
+
+def top_of(weights: np.ndarray) -> float:
+    """The weight that is drawn darkest: the largest one, but weights that are all alike stay pale."""
+    return max(float(weights.max()), min(1.0, 4 / weights.shape[-1]))
 
 
 def lines(

@@ -11,6 +11,7 @@ VIEWS = (
     "alignment",
     "heads",
     "head",
+    "token",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
