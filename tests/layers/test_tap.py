@@ -29,6 +29,7 @@ def model():
 
 def test_a_taps_name_is_its_path(model):
     names = ["queries", "keys", "values", "scores", "scaled_scores", "masked_scores", "weights", "head_outputs"]
+    names += ["inputs", "memory"]
     assert list(taps(model)) == [f"{part}.{name}" for part in ("first", "second") for name in names]
     assert all(isinstance(tap, Tap) for tap in taps(model).values())
 
@@ -123,3 +124,17 @@ def test_gradients_of_captured_values_are_kept_on_request(model):
         model.first(hidden, hidden)
     with pytest.raises(InputError, match="has no gradient"):
         _ = plain.gradients
+
+
+def test_the_inputs_and_the_memory_are_what_is_projected(model):
+    hidden = torch.randn(1, 4, 8)
+    with capture(model, "*.inputs", "*.memory", "*.queries", "*.keys", "*.values") as seen:
+        model(hidden)
+    for part, attention in (("first", model.first), ("second", model.second)):
+        inputs, memory = seen[f"{part}.inputs"][0], seen[f"{part}.memory"][0]
+        assert torch.equal(memory, hidden)
+        projections = (("queries", inputs, attention.query), ("keys", memory, attention.key))
+        for name, given, layer in (*projections, ("values", memory, attention.value)):
+            assert_close(seen[f"{part}.{name}"][0], layer(given).unflatten(-1, (2, -1)).transpose(1, 2))
+    assert torch.equal(seen["first.inputs"][0], hidden)
+    assert not torch.equal(seen["second.inputs"][0], hidden)

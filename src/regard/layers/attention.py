@@ -228,6 +228,8 @@ class MultiHeadAttention(AttentionTaps):
         self.value = Linear(memory_width or width, inner, bias=bias)
         self.output = Linear(inner, width, bias=bias)
         self.similarity = similarity
+        self.inputs = Tap()  # (B, T, D) what the queries are projected from
+        self.memory = Tap()  # (B, S, D) what keys and values are projected from: in self-attention the inputs
 
     def forward(
         self, hidden: Tensor, memory: Tensor, mask: Tensor | masks.Varlen | None = None, *, causal: bool = False
@@ -237,12 +239,14 @@ class MultiHeadAttention(AttentionTaps):
         return self.cross_attend(hidden, self.project_memory(memory), mask, causal=causal)
 
     def project_memory(self, memory: Tensor) -> KeysValues:
+        if is_watching():
+            memory = self.memory(memory)
         return KeysValues(*map(self._split, fused_qkv(memory, self.key, self.value)))
 
     def cross_attend(
         self, hidden: Tensor, memory: KeysValues, mask: Tensor | masks.Varlen | None = None, *, causal: bool = False
     ) -> Tensor:
-        return self._attend(self._split(self.query(hidden)), memory, mask, causal)
+        return self._attend(self._project_query(hidden), memory, mask, causal)
 
     def self_attend(
         self,
@@ -254,6 +258,8 @@ class MultiHeadAttention(AttentionTaps):
         score_bias: Tensor | None = None,
     ) -> Tensor:
         """Self-attention; `cache` has the keys and values of the tokens before these. `score_bias`: see `attend`."""
+        if is_watching():
+            hidden = self.memory(self.inputs(hidden))
         query, key, value = map(self._split, fused_qkv(hidden, self.query, self.key, self.value))
         keys_values = KeysValues(key, value) if cache is None else cache.append(KeysValues(key, value))
         return self._attend(query, keys_values, mask, causal, score_bias)
@@ -282,9 +288,14 @@ class MultiHeadAttention(AttentionTaps):
         self, hidden: Tensor, memory: KeysValues, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """`cross_attend` written out, with its weights (B, H, T, S), for a loss on them."""
-        query = self._split(self.query(hidden))
+        query = self._project_query(hidden)
         steps = attend_written_out(query, *memory.gathered[:2], mask, similarity=self.similarity, taps=self)
         return self.output(steps.output.transpose(1, 2).flatten(2)), steps.weights
+
+    def _project_query(self, hidden: Tensor) -> Tensor:
+        if is_watching():
+            hidden = self.inputs(hidden)
+        return self._split(self.query(hidden))
 
     def _split(self, hidden: Tensor) -> Tensor:
         return hidden.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
@@ -315,6 +326,7 @@ class SelfAttention(AttentionTaps):
         self.head_width = width // heads
         self.project = Linear(width, (heads + 2 * self.num_kv_heads) * self.head_width, bias=bias)
         self.output = Linear(width, width, bias=output_bias)
+        self.inputs = Tap()  # (B, T, D) what queries, keys and values are projected from
 
     def forward(
         self,
@@ -325,6 +337,8 @@ class SelfAttention(AttentionTaps):
         cache: Appendable | None = None,
     ) -> Tensor:
         """(B, T, D). `apply_rotary` rotates queries and keys by position; `cache` has the tokens before these."""
+        if is_watching():
+            hidden = self.inputs(hidden)
         rows, length, _ = hidden.shape
         heads = self.project(hidden).view(rows, length, -1, self.head_width).transpose(1, 2)
         query, key, value = heads.split([self.heads, self.num_kv_heads, self.num_kv_heads], dim=1)  # (B, H, T, K)
