@@ -5,8 +5,9 @@ import pytest
 
 from regard.errors import InputError
 from regard.inspection.drawing.scene import Rectangle
+from regard.inspection.trace import Axis
 from regard.inspection.views import choose_view, find_view
-from regard.inspection.views.base import Choices
+from regard.inspection.views.base import Choices, find_token
 from tests.inspection.views.subjects import SOURCE, TARGET, TEXT, has_title, line_titles, matrices, subject_of
 
 draw = find_view("token").draw
@@ -72,6 +73,14 @@ def test_a_token_that_is_not_there_is_an_error():
         draw(subject_of("bert"), Choices(token="dog"))
     with pytest.raises(InputError, match="--layer 2: wanted 0 to 1"):
         draw(subject_of("bert"), Choices(token="it", layer=2))
+
+
+def test_a_whole_word_comes_before_the_rest_of_another():
+    axis = Axis(tokens=("it", "it", "wa", "·it"))
+    assert find_token(axis, "it") == 1
+    assert find_token(axis, "IT") == 1
+    assert find_token(axis, "·it") == 3
+    assert find_token(Axis(tokens=("wa", "·it")), "it") == 1
 
 
 def test_a_token_alone_chooses_this_view():

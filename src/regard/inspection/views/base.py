@@ -106,13 +106,17 @@ def key_labels(trace: Trace, attention: AttentionInfo) -> tuple[str, ...]:
 
 
 def find_token(axis: Axis, token: str | None) -> int:
-    """The position of a token by its label or its number; the last of several, as in "it … it"."""
+    """The position of a token by its label or its number; the last of several, as in "it … it".
+
+    A whole word comes before the rest of another: "it" before the "·it" of "wait".
+    """
     if token is None:
         raise InputError(f"which token? give --token; this text has {', '.join(axis.tokens)}")
-    plain = [label.removeprefix("·").casefold() for label in axis.tokens]
-    places = [number for number, label in enumerate(plain) if label == token.casefold()]
-    if places:
-        return places[-1]
+    whole = [label.casefold() for label in axis.tokens]
+    for labels in (whole, [label.removeprefix("·") for label in whole]):
+        places = [number for number, label in enumerate(labels) if label == token.casefold()]
+        if places:
+            return places[-1]
     if token.isdigit() and int(token) < len(axis.tokens):
         return int(token)
     raise InputError(f"there is no token {token!r}; this text has {', '.join(axis.tokens)}")
