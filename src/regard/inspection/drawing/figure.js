@@ -68,7 +68,19 @@
       cells.putImageData(pixels, 0, 0);
       pen.imageSmoothingEnabled = false;
       pen.drawImage(small, 0, 0, canvas.width, canvas.height);
+      if (this.hidden !== null) this.hatch(pen, canvas.width / columns, canvas.height / rows);
       if (this.digits !== null && rows * columns <= 2500) this.write(pen, canvas.width / columns, canvas.height / rows);
+    }
+    hatch(pen, wide, high) {
+      const { width, height } = pen.canvas, cells = new Path2D(), lines = new Path2D();
+      for (let at = 0; at < this.numbers.length; at++)
+        if (this.isMasked(at)) cells.rect((at % this.shape[1]) * wide, Math.floor(at / this.shape[1]) * high, wide, high);
+      for (let x = -height; x < width; x += 10) { lines.moveTo(x, height); lines.lineTo(x + height, 0); }
+      pen.save();
+      pen.clip(cells);
+      pen.strokeStyle = "#a4aab4";
+      pen.stroke(lines);
+      pen.restore();
     }
     write(pen, wide, high) {
       pen.textAlign = "center";
@@ -79,7 +91,7 @@
         const share = Math.min(Math.max((value - this.low) / (this.high - this.low || 1), 0), 1);
         const [red, green, blue] = Number.isFinite(value) ? shade(this.ramp, share) : [184, 188, 196];
         pen.fillStyle = 0.299 * red + 0.587 * green + 0.114 * blue < 140 ? "#fff" : "#1c2733";
-        const text = this.isMasked(at) ? "" : Number.isFinite(value) ? value.toFixed(this.digits) : shown(value);
+        const text = this.isMasked(at) ? "" : Number.isFinite(value) ? value.toFixed(this.digits).replace(/^-(?=[0.]*$)/, "") : shown(value);
         pen.fillText(text, (column + 0.5) * wide, (row + 0.5) * high);
       }
     }

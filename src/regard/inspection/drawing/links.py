@@ -45,9 +45,8 @@ def shaded_sentence(
         wide = text_width(token, size) + 8
         if across > x and across + wide > x + width:
             across, down = x, down + row
-        look = (QUERY, 2.0) if number == outlined else (None, 0.0)
-        title = f"{token}: {weights[number]:.6g}"
-        items.append(Rectangle(across, down, wide, row - 4, hexadecimal(colors[number]), *look, title=title))
+        frame, title = QUERY if number == outlined else None, f"{token}: {weights[number]:.6g}"
+        items.append(Rectangle(across, down, wide, row - 4, hexadecimal(colors[number]), frame, 2.0, title=title))
         items.append(Text(across + wide / 2, down + row / 2 - 2, token, size, text_on(colors[number]), "center"))
         across += wide + 3
         most = max(most, across - x)

@@ -69,9 +69,10 @@ def png(pixels: np.ndarray) -> str:
 
 
 def number_text(value: float, digits: int) -> str:
-    """A number as it stands in a cell."""
+    """A number as it stands in a cell; what is rounded to 0 has no sign."""
     if np.isfinite(value):
-        return f"{value:.{digits}f}"
+        text = f"{value:.{digits}f}"
+        return text if float(text) else text.removeprefix("-")
     return "NaN" if np.isnan(value) else ("∞" if value > 0 else "-∞")
 
 
