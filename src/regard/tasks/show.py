@@ -8,7 +8,7 @@ from typing import Any
 from regard.errors import InputError
 from regard.inspection.capture import points
 from regard.inspection.drawing.scene import Figure
-from regard.inspection.trace import Trace, TraceInfo, attentions_of
+from regard.inspection.trace import Trace, TraceInfo, attentions_of, modules_of
 from regard.inspection.tracing import record
 from regard.inspection.views import choose_view
 from regard.inspection.views.base import Choices, Subject, View
@@ -66,4 +66,5 @@ def describe(task: Task, pipeline: Any) -> TraceInfo:
         config=model.config.model_dump(mode="json"),
         axes={},
         attentions=tuple(attentions_of(model)),
+        modules=modules_of(model),
     )

@@ -12,6 +12,7 @@ VIEWS = (
     "heads",
     "head",
     "token",
+    "qkv",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
