@@ -79,6 +79,7 @@
       pen.save();
       pen.clip(cells);
       pen.strokeStyle = "#a4aab4";
+      pen.lineWidth = 2;
       pen.stroke(lines);
       pen.restore();
     }

@@ -46,18 +46,18 @@ class Style:
 WEIGHTS = Style()
 
 
-def weights_style(shape: tuple[int, ...], ramp: str = "query") -> Style:
+def weights_style(shape: tuple[int, ...], ramp: str = "query", low: float = 0.0, high: float = 1.0) -> Style:
     """How attention weights of this shape are drawn: with their numbers if they are few, in small cells if many."""
     rows, columns = shape
     if rows * columns <= MAX_NUMBERS and columns <= 24:
-        return Style((30, 20), ramp)
+        return Style((30, 20), ramp, low, high)
     side = min(10.0, max(600 / max(rows, columns), 0.5))
-    return Style((side, side), ramp, digits=None)
+    return Style((side, side), ramp, low, high, None)
 
 
 def framed(title: str, caption: str, items: Sequence[Item], width: float, height: float) -> Scene:
     """A scene of items below its title and caption: as wide as the items, or as the caption; margins are added."""
-    room = max(width, text_width(title, 11) * 1.05, text_width(caption, 8) * 0.95)
+    room = max(width, text_width(title, 11) * 1.05, text_width(caption, 8) * 0.92)
     return Scene(room + 2 * MARGIN, TOP + height + MARGIN, [*heading(title, caption), *items], title, caption)
 
 

@@ -13,6 +13,7 @@ VIEWS = (
     "head",
     "token",
     "qkv",
+    "masks",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
