@@ -14,6 +14,7 @@ VIEWS = (
     "token",
     "qkv",
     "masks",
+    "rollout",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
