@@ -125,7 +125,6 @@ class CaptionerConfig(Seq2SeqConfig):
 
 TINY: dict[str, Any] = {"vocab_size": 40, "image_size": 32, "cell_size": 8, "width": 24, "heads": 3, "feed_forward": 32}
 TINY_VIT = ViTConfig(width=16, heads=2, layers=2, feed_forward=20)
-NO_BIAS = TINY_VIT.model_copy(update={"qkv_bias": False})
 EXAMPLES = (
     CaptionerConfig(**TINY),
     CaptionerConfig(**TINY, decoder="transformer", layers=2, dropout=0.1),
@@ -133,7 +132,12 @@ EXAMPLES = (
     CaptionerConfig(**TINY | {"cell_size": 4, "image_size": 16}, encoder="patches", decoder="transformer"),
     CaptionerConfig(**TINY | {"cell_size": 4, "image_size": 16}, encoder_blocks=2),
     CaptionerConfig(**TINY, encoder="vit", vit=TINY_VIT),
-    CaptionerConfig(**TINY | {"cell_size": 16}, encoder="vit", vit=NO_BIAS, decoder="transformer"),
+    CaptionerConfig(
+        **TINY | {"cell_size": 16},
+        encoder="vit",
+        vit=TINY_VIT.model_copy(update={"qkv_bias": False}),
+        decoder="transformer",
+    ),
 )
 
 
