@@ -16,9 +16,9 @@ from transformers.generation.logits_process import (
 
 from regard.errors import ConfigError, InputError
 from regard.generation import Beam, Greedy, Sample, generate
-from regard.generation import strategies as module
 from regard.generation.decode import Limits
 from regard.generation.strategies import penalize_repetition
+from regard.ops import sampling as module
 from tests.contracts.examples import CAUSAL_LM, example_of
 
 END = 2

@@ -16,11 +16,8 @@ from torch import Tensor
 from regard.errors import ConfigError
 from regard.generation.beam import beam_search
 from regard.generation.decode import Generator, Hypothesis, Limits, Strategy, decode, decode_unscored, shortlist_of
-from regard.ops.topk import argmax, logsumexp, topk
-
-NUCLEUS_TOPK = 1024  # tokens that mostly make up a nucleus; all are sorted only where they do not
-MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-30, 1e30  # what float32 can divide by; beyond them nothing changes
-
+from regard.ops.sampling import apply_temperature, cut_tail
+from regard.ops.topk import argmax
 
 MAX_TEXTS = 100_000  # samples or beams of one input, each a row of the batch
 
@@ -102,34 +99,16 @@ class Sample:
 
     def pick(self, logits: Tensor, uniform: Tensor) -> Tensor:
         """Tokens (B,) by inverse transform sampling: where the cumulative probabilities pass `uniform` (B,)."""
-        # Less the maximum, so that no positive number is divided: a low temperature cannot overflow.
-        temperature = min(max(self.temperature, MIN_TEMPERATURE), MAX_TEMPERATURE)
-        logits = (logits - logits.amax(-1, keepdim=True)) / temperature
+        logits = apply_temperature(logits, self.temperature)
         if self.top_k is None and self.top_p == 1.0:
             return _inverse_transform(self._apply_min_p(logits.softmax(-1)), uniform)
-        logits, tokens = self._sorted(logits)
-        probabilities = logits.softmax(-1) if self.top_k is not None else logits.exp()
-        if self.top_p < 1.0:  # rounding lets a sum reach 1 before its last terms
-            # A token is kept while those before it do not reach top_p: the first is always kept.
-            probabilities[probabilities.cumsum(-1) - probabilities >= self.top_p] = 0.0
+        probabilities, tokens = cut_tail(logits, self.top_k, self.top_p)
         return tokens.gather(1, _inverse_transform(self._apply_min_p(probabilities), uniform)[:, None])[:, 0]
 
     def _apply_min_p(self, probabilities: Tensor) -> Tensor:
         if self.min_p == 0:
             return probabilities
         return probabilities.masked_fill(probabilities < self.min_p * probabilities.amax(-1, keepdim=True), 0.0)
-
-    def _sorted(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """The log probabilities and ids of the tokens that may be kept, the most probable first."""
-        logits = logits - logsumexp(logits)[:, None]
-        if self.top_k is not None:
-            return topk(logits, min(self.top_k, logits.shape[-1]))
-        if logits.shape[-1] > 4 * NUCLEUS_TOPK:
-            values, tokens = topk(logits, NUCLEUS_TOPK)
-            if (values.exp().sum(-1) >= self.top_p).all():
-                return values, tokens
-        ordered = logits.sort(-1, descending=True)
-        return ordered.values, ordered.indices
 
 
 def _inverse_transform(probabilities: Tensor, uniform: Tensor) -> Tensor:
