@@ -31,6 +31,11 @@ def widest(labels: Sequence[str], size: float = 9) -> float:
     return max((text_width(label, size) for label in labels), default=0.0)
 
 
+def heading_width(title: str, caption: str) -> float:
+    """The room that the heading of a scene takes; see `scene.heading`."""
+    return 16 + max(0.95 * widest([title], 11), 0.95 * widest([caption], 8))
+
+
 @dataclass(frozen=True)
 class Style:
     """How a matrix is drawn; see `Matrix`."""
