@@ -15,6 +15,7 @@ VIEWS = (
     "qkv",
     "masks",
     "rollout",
+    "next",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
