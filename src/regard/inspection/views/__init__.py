@@ -16,6 +16,7 @@ VIEWS = (
     "masks",
     "rollout",
     "next",
+    "lens",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
