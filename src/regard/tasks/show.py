@@ -32,6 +32,8 @@ def show(task: Task, pipeline: Any, request: TraceRequest, view: str | None, cho
     chosen = choose_view(view, describe(task, pipeline), choices.token)
     if not request.inputs:
         raise InputError(f"nothing to look at; the view {chosen.name} needs an input, such as a text")
+    if request.max_new_tokens is None and pipeline.model.interface == "causal_lm":
+        request = replace(request, max_new_tokens=chosen.max_new_tokens)
     if not chosen.several_inputs:
         return chosen.draw(trace_subject(task, pipeline, request, chosen), choices)
     subjects = [trace_subject(task, pipeline, replace(request, inputs=[one]), chosen) for one in request.inputs]

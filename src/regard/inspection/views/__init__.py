@@ -17,6 +17,8 @@ VIEWS = (
     "rollout",
     "next",
     "lens",
+    "steps",
+    "cache",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {

@@ -56,6 +56,7 @@ class View:
     taps: tuple[str, ...] = ("*.weights",)  # patterns of the points it needs; a pattern may match none
     missing: Callable[[TraceInfo], str | None] = lambda info: None  # why it has no meaning for a model; None: it has
     several_inputs: bool = False  # each input is a trace of its own
+    max_new_tokens: int | None = None  # that a language model generates if none are asked for
 
 
 def needs_attention(info: TraceInfo) -> str | None:
