@@ -158,6 +158,8 @@
       stage.innerHTML = frame.svg;
       this.matrices = frame.matrices.map((data) => new Matrix(data, this.ramps));
       for (const matrix of this.matrices) this.place(stage, matrix);
+      const above = Object.assign(document.createElement("div"), { className: "above", innerHTML: frame.above });
+      stage.append(above);
       const tables = this.shadowRoot.querySelector(".tables");
       tables.replaceChildren();
       if (this.matrices.length && this.matrices.length <= 40) {

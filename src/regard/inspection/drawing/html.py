@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from regard.inspection.drawing.colors import RAMPS
-from regard.inspection.drawing.scene import Figure, Matrix, Scene
+from regard.inspection.drawing.scene import Figure, Item, Line, Matrix, Rectangle, Scene, Text
 from regard.inspection.drawing.svg import to_svg
 
 MAX_SIDE = 1024  # of a matrix in a page; a larger one is pooled
@@ -46,15 +46,23 @@ def fragment(figure: Figure) -> str:
 
 
 def _frame(name: str, scene: Scene) -> dict[str, Any]:
+    above = [item for item in scene.items if _is_above(item)]
+    below = [item for item in scene.items if not _is_above(item) and not isinstance(item, Matrix)]
     return {
         "name": name,
         "title": scene.title,
         "caption": scene.caption,
         "width": scene.width,
         "height": scene.height,
-        "svg": to_svg(scene, without=Matrix),
+        "svg": to_svg(scene, below),
+        "above": to_svg(scene, above, background=False),
         "matrices": list(_matrices(scene)),
     }
+
+
+def _is_above(item: Item) -> bool:
+    """Whether an item is drawn above the canvases: text, lines and frames may stand on a matrix."""
+    return isinstance(item, Text | Line) or (isinstance(item, Rectangle) and item.fill is None)
 
 
 def _matrices(scene: Scene) -> Iterator[dict[str, Any]]:

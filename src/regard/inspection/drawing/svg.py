@@ -5,6 +5,7 @@ A matrix of many cells is one picture, so that a file does not have an element f
 
 import base64
 import io
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
@@ -26,15 +27,16 @@ ARROW = (
 )
 
 
-def to_svg(scene: Scene, *, without: type[Item] | None = None) -> str:
-    """The scene as an SVG document; `without` leaves out one kind of item, which something else draws."""
-    items = "\n".join(draw(item) for item in scene.items if without is None or not isinstance(item, without))
+def to_svg(scene: Scene, items: Sequence[Item] | None = None, *, background: bool = True) -> str:
+    """The scene as an SVG document; or some of its items, where something else draws the others."""
+    drawn = "\n".join(draw(item) for item in (scene.items if items is None else items))
+    paper = f'<rect width="100%" height="100%" fill="{PAPER}"/>\n' if background else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {scene.width:g} {scene.height:g}" '
         f'width="{scene.width:g}" height="{scene.height:g}" font-family="{escape(FONT)}" role="img">\n'
         f"<title>{_text(scene.title)}</title><desc>{_text(scene.caption)}</desc>\n"
         f"<defs>{HATCH}{ARROW}</defs>\n"
-        f'<rect width="100%" height="100%" fill="{PAPER}"/>\n{items}\n</svg>\n'
+        f"{paper}{drawn}\n</svg>\n"
     )
 
 
