@@ -164,12 +164,12 @@ def attentions_of(model: nn.Module) -> list[AttentionInfo]:
 
 
 def modules_of(model: nn.Module) -> tuple[ModuleInfo, ...]:
-    """The modules of a model that have parameters, in its order."""
+    """The modules of a model that have parameters, or fixed numbers such as sinusoidal positions, in its order."""
     found = []
     for path, module in model.named_modules():
         count = sum(parameter.numel() for parameter in module.parameters())
         weight = getattr(module, "weight", None)
-        if count:
+        if count or any(True for _ in module.buffers()):
             shape = tuple(weight.shape) if isinstance(weight, Tensor) else ()
             found.append(ModuleInfo(path=path, kind=type(module).__name__, parameters=count, shape=shape))
     return tuple(found)
