@@ -19,6 +19,8 @@ VIEWS = (
     "lens",
     "steps",
     "cache",
+    "positions",
+    "words",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
