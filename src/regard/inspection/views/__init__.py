@@ -21,6 +21,7 @@ VIEWS = (
     "cache",
     "positions",
     "words",
+    "states",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {

@@ -48,8 +48,12 @@ def occurrences(trace: Trace, word: str, layer: int) -> list[Occurrence]:
     """The vectors of a word wherever it is in the text: the mean over its tokens."""
     axis = _axis(trace.info)
     hidden = trace.value(_taps(trace)[layer])
-    groups = _word_positions(axis, word) or [[find_token(axis, word)]]
-    return [Occurrence(axis.text or " ".join(axis.tokens), hidden[group].mean(0)) for group in groups]
+    found = _in_text(axis, word)
+    if not found:
+        at = find_token(axis, word)
+        tokens = [f"«{token}»" if number == at else token for number, token in enumerate(axis.tokens)]
+        found = [(" ".join(tokens), [at])]
+    return [Occurrence(sentence, hidden[positions].mean(0)) for sentence, positions in found]
 
 
 def cosines(vectors: np.ndarray) -> np.ndarray:
@@ -59,14 +63,15 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
     return found
 
 
-def _word_positions(axis: Axis, word: str) -> list[list[int]]:
-    """The positions of the tokens of each occurrence of a word in the text."""
+def _in_text(axis: Axis, word: str) -> list[tuple[str, list[int]]]:
+    """Each occurrence of a word in the text: the text with the word marked, and the positions of its tokens."""
     found = []
     for match in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", axis.text, re.IGNORECASE):
         start, end = (len(axis.text[:at].encode()) for at in match.span())
         places = [at for at, span in enumerate(axis.spans) if span and span[0] < end and start < span[1]]
         if places:
-            found.append(places)
+            marked = f"{axis.text[: match.start()]}«{match[0]}»{axis.text[match.end() :]}"
+            found.append((marked, places))
     return found
 
 
