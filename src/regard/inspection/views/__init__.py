@@ -22,6 +22,7 @@ VIEWS = (
     "positions",
     "words",
     "states",
+    "input",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
