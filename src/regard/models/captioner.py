@@ -124,6 +124,7 @@ class CaptionerConfig(Seq2SeqConfig):
 
 
 TINY: dict[str, Any] = {"vocab_size": 40, "image_size": 32, "cell_size": 8, "width": 24, "heads": 3, "feed_forward": 32}
+TINY_NO_BIAS = ViTConfig(width=16, heads=2, layers=2, feed_forward=20, qkv_bias=False)
 TINY_VIT = ViTConfig(width=16, heads=2, layers=2, feed_forward=20)
 EXAMPLES = (
     CaptionerConfig(**TINY),
@@ -132,12 +133,7 @@ EXAMPLES = (
     CaptionerConfig(**TINY | {"cell_size": 4, "image_size": 16}, encoder="patches", decoder="transformer"),
     CaptionerConfig(**TINY | {"cell_size": 4, "image_size": 16}, encoder_blocks=2),
     CaptionerConfig(**TINY, encoder="vit", vit=TINY_VIT),
-    CaptionerConfig(
-        **TINY | {"cell_size": 16},
-        encoder="vit",
-        vit=TINY_VIT.model_copy(update={"qkv_bias": False}),
-        decoder="transformer",
-    ),
+    CaptionerConfig(**TINY | {"cell_size": 16}, encoder="vit", vit=TINY_NO_BIAS, decoder="transformer"),
 )
 
 
@@ -282,8 +278,7 @@ class LSTMDecoder(AttentionTaps):
 
     @property
     def blocks(self) -> list[nn.Module]:
-        """None: each step depends on the one before it."""
-        return []
+        return []  # each step depends on the one before it
 
     def start(self, grid: Tensor, first: Tensor) -> LSTMState:
         """s₀ from the mean of the grid (B, P, D), and the keys U h_i, the same at every step."""
