@@ -46,13 +46,13 @@ class Ordinary(nn.Module):
         memory, last = self.encoder(packed)
         memory, _ = nn.utils.rnn.pad_packed_sequence(memory, batch_first=True)
         state = self.start(last.transpose(0, 1).flatten(1)).tanh()
-        keys, hidden = self.key(memory), source == 0
+        keys, padding = self.key(memory), source == 0
         hidden, outputs = self.embedding(target), []
-        for place in range(target.shape[1]):
+        for position in range(target.shape[1]):
             scores = self.score(torch.tanh(self.query(state)[:, None] + keys)).squeeze(-1)
-            weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+            weights = scores.masked_fill(padding, -torch.inf).softmax(-1)
             context = torch.bmm(weights[:, None], memory).squeeze(1)
-            state = self.cell(torch.cat([hidden[:, place], context], dim=-1), state)
+            state = self.cell(torch.cat([hidden[:, position], context], dim=-1), state)
             outputs.append(torch.cat([state, context], dim=-1))
         return F.linear(self.readout(torch.stack(outputs, dim=1)), self.embedding.weight)
 

@@ -48,10 +48,10 @@ CONFIG = TransformerConfig(
 SYMBOLS = (PADDING, END, PADDING)  # begin, end, padding
 
 
-class Words:
-    """What the task asks of a tokenizer while training: its symbols."""
+class SpecialTokens:
+    """What the task asks of a tokenizer while training: its special tokens."""
 
-    padding, begin, end = PADDING, PADDING, END
+    pad_id, bos_id, eos_id = PADDING, PADDING, END
 
 
 def pairs(path: str | None) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -76,7 +76,7 @@ def with_regard(path: str | None) -> Way:
     source, target = (np.array([len(pair[side]) for pair in ids]) for side in (0, 1))
     model = Transformer(CONFIG).train()
     optimizers = make_optimizers(model, kind="adamw", weight_decay=0.01)
-    task = TranslationTraining(Words())  # type: ignore[arg-type]
+    task = TranslationTraining(SpecialTokens())  # type: ignore[arg-type]
     batches = (
         collate_padded(ids, rows, *SYMBOLS)
         for rows in bucket_by_length(source, target, max_tokens=BUDGET, seed=0, epoch=0)

@@ -1,0 +1,106 @@
+"""The co-attention of ViLBERT in both directions, with the regions drawn as boxes over the image."""
+
+from functools import partial
+
+import numpy as np
+
+from regard.inspection.drawing.colors import IMAGE, INK, KEY, QUERY
+from regard.inspection.drawing.layout import TOP, Style, labelled
+from regard.inspection.drawing.scene import Figure, Frame, Item, Picture, Rectangle, Scene, Text, heading
+from regard.inspection.trace import Trace, TraceInfo
+from regard.inspection.views.base import Choices, Subject, View, choose_attention, find_token
+
+SIDE = 200.0
+MAX_LABELS = 40  # more regions are cells of a grid, and have no labels
+CAPTION = (
+    "Left: the regions, violet by the attention that the chosen word pays them. Right: both directions as numbers."
+)
+
+
+def draw(subject: Subject, choices: Choices) -> Figure:
+    """The mean over all layers and heads, then each layer."""
+    trace = subject.trace
+    to_regions = [one for one in choose_attention(trace, choices) if (one.queries, one.keys) == ("text", "regions")]
+    to_text = [one for one in trace.attentions() if (one.queries, one.keys) == ("regions", "text")]
+    if choices.layer is not None:
+        to_text = [to_text[min(choices.layer, len(to_text) - 1)]]
+    pairs = [(trace.weights(a).mean(0), trace.weights(b).mean(0)) for a, b in zip(to_regions, to_text, strict=True)]
+    token = _token(trace, choices, np.mean([one for one, _ in pairs], axis=0))
+    mean = [np.mean([pair[side] for pair in pairs], axis=0) for side in (0, 1)]
+    frames = [Frame("mean of all layers", partial(_scene, trace, mean[0], mean[1], token, "mean of all layers"))]
+    for layer, (regions, text) in enumerate(pairs):
+        frames.append(Frame(f"layer {layer}", partial(_scene, trace, regions, text, token, f"layer {layer}")))
+    return Figure(frames, "layer")
+
+
+def _token(trace: Trace, choices: Choices, weights: np.ndarray) -> int:
+    """The word that is looked at: --token, or the one whose attention to a region is the sharpest."""
+    axis = trace.info.axes["text"]
+    if choices.token is not None:
+        return find_token(axis, choices.token)
+    return int(weights[:, 1:].max(-1).argmax()) if weights.shape[1] > 1 else 0
+
+
+def _scene(trace: Trace, regions: np.ndarray, text: np.ndarray, token: int, name: str) -> Scene:
+    words, boxes = trace.info.axes["text"].tokens, trace.info.axes["regions"]
+    answer = trace.info.answer or {}
+    said = f", answer: {answer['answer']}" if isinstance(answer, dict) and "answer" in answer else ""
+    title = f"co-attention, {name}: “{words[token]}” looks at the regions{said}"
+    items: list[Item] = [*heading(title, CAPTION), *_image(trace, regions[token])]
+    items.append(Text(8, TOP + SIDE + 10, f"attention of “{words[token]}”, {name}", color=IMAGE))
+    labels = boxes.tokens
+    digits, cell = (2, (34.0, 16.0)) if len(labels) <= MAX_LABELS else (None, (5.0, 12.0))
+    x = SIDE + 32
+    items.append(Text(x, TOP + 4, "words attend to regions", bold=True))
+    shown = labels if len(labels) <= MAX_LABELS else ()
+    first = labelled(
+        x,
+        TOP + 12,
+        regions,
+        words,
+        shown,
+        Style(cell, "image", digits=digits, colors=(QUERY, IMAGE)),
+        name="words to regions",
+    )
+    y = TOP + 30 + first.height
+    items.append(Text(x, y, "regions attend to words", bold=True))
+    second = labelled(
+        x,
+        y + 8,
+        text.T,
+        words,
+        shown,
+        Style(cell, "key", digits=digits, colors=(KEY, IMAGE)),
+        name="regions to words, a column each",
+    )
+    items += [*first.items, *second.items]
+    height = max(TOP + SIDE + 24, y + second.height + 20)
+    return Scene(max(x + max(first.width, second.width) + 16, 620), height, items, title, CAPTION)
+
+
+def _image(trace: Trace, weights: np.ndarray) -> list[Item]:
+    image, axis = trace.image, trace.info.axes["regions"]
+    assert image is not None
+    scale = SIDE / max(image.shape[:2])
+    wide, high = image.shape[1] * scale, image.shape[0] * scale
+    items: list[Item] = [Picture(8, TOP, wide, high, image, "the image")]
+    most = max(float(weights.max()), 1e-9)
+    for name, box, weight in zip(axis.tokens, axis.boxes, weights.tolist(), strict=True):
+        left, top, right, bottom = box
+        place = (8 + left * wide, TOP + top * high, (right - left) * wide, (bottom - top) * high)
+        said = f"{name}: {weight:.6g}"
+        if name == axis.tokens[0]:  # the whole image
+            items.append(Rectangle(*place, stroke=INK, line_width=0.5 + 2 * weight / most, title=said))
+            continue
+        items.append(Rectangle(*place, fill=IMAGE, stroke=None, opacity=0.55 * weight / most, title=said))
+        items.append(Rectangle(*place, stroke=IMAGE, line_width=0.5 + 1.5 * weight / most, title=said))
+        if len(axis.tokens) <= MAX_LABELS:
+            items.append(Text(place[0] + 3, place[1] + 7, f"{name} {weight:.2f}", size=7, color=INK))
+    return items
+
+
+def _missing(info: TraceInfo) -> str | None:
+    return None if info.interface == "vision_language" else "it is for models of text and image (ViLBERT)"
+
+
+VIEW = View("coattention", "ViLBERT's attention between words and regions, both ways", draw, missing=_missing)
