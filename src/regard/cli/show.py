@@ -34,6 +34,7 @@ def show(
     top_k: Annotated[int | None, typer.Option(min=1, help="With --view next.")] = None,
     top_p: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="With --view next.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many bars or rows to show.")] = 10,
+    off: Annotated[list[str] | None, typer.Option(help="Switch off a head: PATH:HEAD; several are allowed.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Look inside a model: attention, heads, queries and keys, the KV cache, positions, masks; or at a figure of the
@@ -73,7 +74,7 @@ def show(
         from regard.tasks.base import TraceRequest
 
         choices = Choices(attention, layer, head, token, temperature, top_k, top_p, limit)
-        request = TraceRequest(inputs or [], max_new_tokens, target, boxes)
+        request = TraceRequest(inputs or [], max_new_tokens, target, boxes, off or [])
         figure = showing.view(Path(model), request, view, choices)
     for line in figure.notes:
         note(line)

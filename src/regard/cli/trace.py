@@ -19,6 +19,7 @@ def trace(
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help="Generate this many tokens first.")] = None,
     target: Annotated[str | None, typer.Option(help="Look at this translation or caption, not the model's.")] = None,
     boxes: Annotated[Path | None, typer.Option(help="Bounding boxes of the image, as JSON.")] = None,
+    off: Annotated[list[str] | None, typer.Option(help="Switch off a head: PATH:HEAD; several are allowed.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write every named inner value of one pass to a safetensors file, with the tokens it belongs to. `regard show`
@@ -39,7 +40,7 @@ def trace(
 
     check_trace_path(output)
     task, pipeline = open_model(model)
-    found = record(task, pipeline, TraceRequest(inputs, max_new_tokens, target, boxes), taps or ["*"])
+    found = record(task, pipeline, TraceRequest(inputs, max_new_tokens, target, boxes, off or []), taps or ["*"])
     found.save(output)
     size = output.stat().st_size
     note(f"wrote {output}: {len(found.values)} values, {size / 1e6:.1f} MB")

@@ -1,7 +1,6 @@
 """Record a trace: run a model once on an input that its task has prepared, with the taps captured."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,14 +36,14 @@ def record(
     inputs: TraceInputs,
     patterns: Sequence[str] = ("*",),
     *,
-    interventions: AbstractContextManager[Sequence[str]] | None = None,
+    interventions: Sequence[str] = (),
 ) -> Trace:
-    """The trace of one pass: the values of all points whose path matches a pattern."""
+    """The trace of one pass: the values of all points whose path matches; `interventions` are those in force."""
     model: nn.Module = pipeline.model
     chosen = matching_points(model, *patterns)
     seen = 0
     values: dict[str, np.ndarray] = {}
-    with interventions or nullcontext(()) as changed, capture(model, *chosen) as captured:
+    with capture(model, *chosen) as captured:
         inputs.forward()
     for path in chosen:
         values[path] = joined(path, captured.pop(path))
@@ -66,7 +65,7 @@ def record(
         modules=modules_of(model),
         answer=inputs.answer,
         strategy=inputs.strategy,
-        interventions=tuple(changed),
+        interventions=tuple(interventions),
         versions=versions(),
     )
     return Trace(info, values)

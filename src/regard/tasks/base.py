@@ -86,6 +86,7 @@ class TraceRequest:
     max_new_tokens: int | None = None  # of what generates; a language model: None stands for no new tokens
     target: str | None = None  # of a translator: look at this translation instead of its own
     boxes: Path | None = None  # bounding boxes of the image
+    switched_off: Sequence[str] = ()  # heads, as PATH:HEAD
 
 
 @dataclass(frozen=True)

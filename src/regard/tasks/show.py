@@ -8,6 +8,7 @@ from typing import Any
 from regard.errors import InputError
 from regard.inspection.capture import points
 from regard.inspection.drawing.scene import Figure
+from regard.inspection.interventions import intervene, parse_switch
 from regard.inspection.trace import Trace, TraceInfo, attentions_of, modules_of
 from regard.inspection.tracing import record
 from regard.inspection.views import choose_view
@@ -34,18 +35,20 @@ def show(task: Task, pipeline: Any, request: TraceRequest, view: str | None, cho
         raise InputError(f"nothing to look at; the view {chosen.name} needs an input, such as a text")
     if request.max_new_tokens is None and pipeline.model.interface == "causal_lm":
         request = replace(request, max_new_tokens=chosen.max_new_tokens)
-    if not chosen.several_inputs:
-        return chosen.draw(trace_subject(task, pipeline, request, chosen), choices)
-    subjects = [trace_subject(task, pipeline, replace(request, inputs=[one]), chosen) for one in request.inputs]
-    others = [one.trace for one in subjects[1:]]
-    return chosen.draw(replace(subjects[0], others=others, names=request.inputs), choices)
+    with intervene(pipeline.model, [parse_switch(text) for text in request.switched_off]):
+        if not chosen.several_inputs:
+            return chosen.draw(trace_subject(task, pipeline, request, chosen), choices)
+        subjects = [trace_subject(task, pipeline, replace(request, inputs=[one]), chosen) for one in request.inputs]
+        others = [one.trace for one in subjects[1:]]
+        return chosen.draw(replace(subjects[0], others=others, names=request.inputs), choices)
 
 
 def trace_subject(task: Task, pipeline: Any, request: TraceRequest, view: View) -> Subject:
     """One input traced as a view needs it."""
     inputs = task.trace_inputs(pipeline, request)
     paths = [path for path in points(pipeline.model) if any(fnmatchcase(path, pattern) for pattern in view.taps)]
-    return Subject(record(pipeline, task.name, inputs, paths), pipeline, inputs)
+    trace = record(pipeline, task.name, inputs, paths, interventions=request.switched_off)
+    return Subject(trace, pipeline, inputs)
 
 
 def show_trace(trace: Trace, view: str | None, choices: Choices) -> Figure:
@@ -55,7 +58,8 @@ def show_trace(trace: Trace, view: str | None, choices: Choices) -> Figure:
 
 def trace(task: Task, pipeline: Any, request: TraceRequest, patterns: Sequence[str]) -> Trace:
     """All values of one pass whose path matches a pattern."""
-    return record(pipeline, task.name, task.trace_inputs(pipeline, request), patterns)
+    with intervene(pipeline.model, [parse_switch(text) for text in request.switched_off]) as changes:
+        return record(pipeline, task.name, task.trace_inputs(pipeline, request), patterns, interventions=changes)
 
 
 def describe(task: Task, pipeline: Any) -> TraceInfo:

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from regard.inspection.drawing.colors import IMAGE, INK, KEY, QUERY
-from regard.inspection.drawing.layout import TOP, Style, labelled
+from regard.inspection.drawing.colors import IMAGE, INK, KEY, PAPER, QUERY
+from regard.inspection.drawing.layout import TOP, Style, labelled, widest
 from regard.inspection.drawing.scene import Figure, Frame, Item, Picture, Rectangle, Scene, Text, heading
 from regard.inspection.trace import Trace, TraceInfo
 from regard.inspection.views.base import Choices, Subject, View, choose_attention, find_token
@@ -38,7 +38,8 @@ def _token(trace: Trace, choices: Choices, weights: np.ndarray) -> int:
     axis = trace.info.axes["text"]
     if choices.token is not None:
         return find_token(axis, choices.token)
-    return int(weights[:, 1:].max(-1).argmax()) if weights.shape[1] > 1 else 0
+    is_word = np.array([not label.startswith("[") for label in axis.tokens])
+    return int((weights[:, 1:].max(-1, initial=0.0) * is_word).argmax())
 
 
 def _scene(trace: Trace, regions: np.ndarray, text: np.ndarray, token: int, name: str) -> Scene:
@@ -95,7 +96,9 @@ def _image(trace: Trace, weights: np.ndarray) -> list[Item]:
         items.append(Rectangle(*place, fill=IMAGE, stroke=None, opacity=0.55 * weight / most, title=said))
         items.append(Rectangle(*place, stroke=IMAGE, line_width=0.5 + 1.5 * weight / most, title=said))
         if len(axis.tokens) <= MAX_LABELS:
-            items.append(Text(place[0] + 3, place[1] + 7, f"{name} {weight:.2f}", size=7, color=INK))
+            label = f"{name} {weight:.2f}"
+            items.append(Rectangle(place[0], place[1] - 9, widest([label], 7) + 4, 9, fill=PAPER, stroke=IMAGE))
+            items.append(Text(place[0] + 2, place[1] - 4.5, label, size=7, color=INK))
     return items
 
 

@@ -13,6 +13,8 @@ from regard.inspection.views.base import Choices, Subject, View, check_head, cho
 
 SIDE = 96.0
 ROW = 5  # pictures in a row
+MAX_WORDS = 24  # a picture each
+MAX_TITLE = 70  # letters
 GAP = 10.0
 CAPTION = "Bright and violet is where the model looks while it writes the word; the number is its largest weight."
 
@@ -36,10 +38,10 @@ def _scene(trace: Trace, weights: np.ndarray, name: str) -> Scene:
     image, axis = trace.image, trace.info.axes["image"]
     assert image is not None
     assert axis.grid is not None
-    words = trace.info.axes["target"].generated
-    title = f"“{trace.info.axes['target'].text}” ({name})"
+    words, text = trace.info.axes["target"].generated[:MAX_WORDS], trace.info.axes["target"].text
+    title = f"“{text if len(text) <= MAX_TITLE else text[:MAX_TITLE] + '…'}” ({name})"
     items: list[Item] = [*heading(title, CAPTION), Picture(8, TOP, SIDE, SIDE, image, title="the image")]
-    for number, (word, row) in enumerate(zip(words, weights, strict=True), 1):
+    for number, (word, row) in enumerate(zip(words, weights, strict=False), 1):
         x = 8 + number % ROW * (SIDE + GAP)
         y = TOP + number // ROW * (SIDE + 30)
         cells = row[-axis.grid[0] * axis.grid[1] :].reshape(axis.grid)

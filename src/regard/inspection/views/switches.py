@@ -11,6 +11,7 @@ from regard.inspection.interventions import Effect, sweep
 from regard.inspection.trace import Trace, TraceInfo
 from regard.inspection.views.base import Choices, Subject, View, find_token
 
+MAX_WIDTH = 420  # of a matrix that another stands beside
 CAPTION = "How much the log probability of the model's choice falls without a head; beside it, how sharply it attends."
 
 
@@ -64,12 +65,12 @@ def _scene(trace: Trace, queries: str, keys: str, effects: list[Effect], positio
     style = Style((46, 22), "diverging", -high, high, 3)
     items.append(Text(8, TOP + 6, "drop of the log probability, in nats", bold=True))
     left = labelled(8, TOP + 16, drops, paths, columns, style, name="drop")
-    x = left.width + 32
-    items.append(Text(x, TOP + 6, "largest attention weight there", bold=True))
-    right = labelled(x, TOP + 16, sharpness, paths, columns, Style((46, 22)), name="largest weight")
+    beside = left.width < MAX_WIDTH
+    x, y = (left.width + 32, TOP) if beside else (8.0, TOP + 32 + left.height)
+    items.append(Text(x, y + 6, "largest attention weight there", bold=True))
+    right = labelled(x, y + 16, sharpness, paths, columns, Style((46, 22)), name="largest weight")
     items += [*left.items, *right.items]
-    width = max(x + right.width + 16, 560)
-    return Scene(width, TOP + 28 + max(left.height, right.height), items, title, CAPTION)
+    return Scene(max(x + right.width + 16, 560), y + 28 + right.height, items, title, CAPTION)
 
 
 def _missing(info: TraceInfo) -> str | None:
