@@ -10,6 +10,7 @@ import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -50,16 +51,16 @@ def measure(
     name: str, *arguments: object, stdin: Path | None = None, begins: Callable[[], bool] = lambda: True
 ) -> Phase:
     """Run `regard …` and sample its memory from the moment that `begins` holds."""
-    with (stdin or Path(os.devnull)).open("rb") as given:
-        words = [sys.executable, "-m", "regard", *map(str, arguments)]
-        process = subprocess.Popen(words, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    words = [sys.executable, "-m", "regard", *map(str, arguments)]
     samples = []
-    while process.poll() is None:
-        if samples or begins():
-            samples.append(sum(map(anonymous_megabytes, family(process.pid))))
-        time.sleep(INTERVAL)
-    assert process.stderr is not None
-    assert process.returncode == 0, process.stderr.read()
+    with (stdin or Path(os.devnull)).open("rb") as given, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(words, stdin=given, stdout=subprocess.DEVNULL, stderr=errors)
+        while process.poll() is None:
+            if samples or begins():
+                samples.append(sum(map(anonymous_megabytes, family(process.pid))))
+            time.sleep(INTERVAL)
+        errors.seek(0)
+        assert process.returncode == 0, errors.read()
     return Phase(name, samples)
 
 

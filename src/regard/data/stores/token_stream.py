@@ -64,7 +64,7 @@ class TokenStream:
         *,
         vocab_size: int,
         bos_id: int | None = None,
-        block: int = 1 << 23,
+        block: int = 1 << 21,
         shard: int = 1 << 26,
     ) -> "TokenStream":
         """Tokenize the documents, about `block` characters at a time, into a new folder, created atomically.
