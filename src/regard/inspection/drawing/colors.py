@@ -11,6 +11,7 @@ KEY = "#c65d00"
 VALUE = "#1b7f4b"
 IMAGE = "#7c3aed"
 MASKED = "#b8bcc4"
+MARK = "#d4007f"  # the frame of outlined cells
 INK = "#1c2733"  # text
 FAINT = "#5c6773"  # secondary text
 RULE = "#d4d9df"  # lines and frames

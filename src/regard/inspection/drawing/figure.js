@@ -17,6 +17,8 @@
     return found;
   }
 
+  const has = (bits, at) => bits !== null && ((bits[at >> 3] >> (at & 7)) & 1) === 1;
+
   const rgb = (color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
 
   function shade(ramp, share) {
@@ -33,9 +35,10 @@
       const raw = bytes(data.values);
       this.numbers = data.exact ? new Float32Array(raw.buffer) : halves(raw);
       this.hidden = data.masked ? bytes(data.masked) : null;
+      this.framed = data.outlined ? bytes(data.outlined) : null;
       this.ramp = ramps[data.ramp].map(rgb);
     }
-    isMasked(at) { return this.hidden !== null && ((this.hidden[at >> 3] >> (at & 7)) & 1) === 1; }
+    isMasked(at) { return has(this.hidden, at); }
     label(names, at) { return this.pooled > 1 ? `${names[at * this.pooled]}…` : names[at]; }
     say(row, column) {
       const at = row * this.shape[1] + column;
@@ -69,7 +72,14 @@
       pen.imageSmoothingEnabled = false;
       pen.drawImage(small, 0, 0, canvas.width, canvas.height);
       if (this.hidden !== null) this.hatch(pen, canvas.width / columns, canvas.height / rows);
+      if (this.framed !== null) this.outline(pen, canvas.width / columns, canvas.height / rows);
       if (this.digits !== null && rows * columns <= 2500) this.write(pen, canvas.width / columns, canvas.height / rows);
+    }
+    outline(pen, wide, high) {
+      pen.strokeStyle = "#d4007f";
+      pen.lineWidth = 3;
+      for (let at = 0; at < this.numbers.length; at++)
+        if (has(this.framed, at)) pen.strokeRect((at % this.shape[1]) * wide + 1.5, Math.floor(at / this.shape[1]) * high + 1.5, wide - 3, high - 3);
     }
     hatch(pen, wide, high) {
       const { width, height } = pen.canvas, cells = new Path2D(), lines = new Path2D();

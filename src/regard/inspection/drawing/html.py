@@ -69,14 +69,14 @@ def _matrices(scene: Scene) -> Iterator[dict[str, Any]]:
     for item in scene.items:
         if isinstance(item, Matrix):
             values, factor = pooled(item.values, MAX_SIDE)
-            masked = None if item.masked is None or factor > 1 else item.masked
             yield {
                 "box": [item.x, item.y, item.width, item.height],
                 "shape": list(values.shape),
                 "pooled": factor,
                 "values": _base64(values.astype("<f4" if values.size <= TABLE_CELLS else "<f2")),
                 "exact": values.size <= TABLE_CELLS,
-                "masked": None if masked is None else _base64(np.packbits(masked, bitorder="little")),
+                "masked": _bits(item.masked, factor),
+                "outlined": _bits(item.outlined, factor),
                 "rows": [item.row(row) for row in range(item.values.shape[0])],
                 "columns": [item.column(column) for column in range(item.values.shape[1])],
                 "ramp": item.ramp,
@@ -100,6 +100,11 @@ def pooled(values: np.ndarray, side: int) -> tuple[np.ndarray, int]:
     padded[: values.shape[0], : values.shape[1]] = values
     cells: np.ndarray = padded.reshape(rows // factor, factor, columns // factor, factor).max((1, 3))
     return cells, factor
+
+
+def _bits(cells: np.ndarray | None, factor: int) -> str | None:
+    """Which cells are masked, or outlined; of a pooled matrix none."""
+    return None if cells is None or factor > 1 else _base64(np.packbits(cells, bitorder="little"))
 
 
 def _base64(values: np.ndarray) -> str:

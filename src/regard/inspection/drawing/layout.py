@@ -75,6 +75,7 @@ def labelled(
     style: Style = WEIGHTS,
     *,
     masked: np.ndarray | None = None,
+    outlined: np.ndarray | None = None,
     name: str = "",
 ) -> Block:
     """A matrix with its labels to the left and above; labels that are wider than a cell stand upright.
@@ -85,7 +86,9 @@ def labelled(
     standing = widest(columns, size) > wide - 2
     left, above = widest(rows, size) + GAP, (widest(columns, size) if standing else size * 1.3) + GAP
     range_ = (style.ramp, style.low, style.high)
-    matrix = Matrix(x + left, y + above, wide, high, values, rows, columns, *range_, masked, style.digits, name)
+    matrix = Matrix(
+        x + left, y + above, wide, high, values, rows, columns, *range_, masked, style.digits, name, outlined
+    )
     items: list[Item] = [matrix]
     for number, label in _some(rows, high, size):
         middle = matrix.y + (number + 0.5) * high

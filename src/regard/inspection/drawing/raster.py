@@ -111,7 +111,8 @@ def _draw_matrix(axes: Any, matrix: Matrix, depth: float) -> None:
                 y = matrix.y + (row + 0.5) * matrix.cell_height
                 text = number_text(float(value), matrix.digits)
                 _draw_text(axes, Text(x, y, text, size, text_on(colors[row, column]), "center"), depth + 0.5)
-    _draw_rectangle(axes, Rectangle(matrix.x, matrix.y, matrix.width, matrix.height), depth + 0.6)
+    for frame in (Rectangle(matrix.x, matrix.y, matrix.width, matrix.height), *matrix.outlines):
+        _draw_rectangle(axes, frame, depth + 0.6)
 
 
 def _hatch(axes: Any, matrix: Matrix, depth: float) -> None:

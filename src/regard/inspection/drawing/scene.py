@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from regard.inspection.drawing.colors import FAINT, INK, RULE
+from regard.inspection.drawing.colors import FAINT, INK, MARK, RULE
 
 Anchor = Literal["left", "center", "right"]
 
@@ -76,8 +76,9 @@ class Picture:
 class Matrix:
     """Values (rows, columns) as shaded cells, each of the same size.
 
-    `low` and `high` are the ends of the ramp. Cells of `masked` are hatched grey. The labels name rows and columns for
-    titles and tables; `layout.labelled` draws them too. With `digits`, each cell has its number in it.
+    `low` and `high` are the ends of the ramp. Cells of `masked` are hatched grey, those of `outlined` have a frame. The
+    labels name rows and columns for titles and tables; `layout.labelled` draws them too. With `digits`, each cell has
+    its number in it.
     """
 
     x: float
@@ -93,6 +94,7 @@ class Matrix:
     masked: np.ndarray | None = None
     digits: int | None = None
     name: str = ""  # what the numbers are, for titles and tables
+    outlined: np.ndarray | None = None
 
     @property
     def width(self) -> float:
@@ -101,6 +103,15 @@ class Matrix:
     @property
     def height(self) -> float:
         return self.cell_height * self.values.shape[0]
+
+    @property
+    def outlines(self) -> "list[Rectangle]":
+        """The frames of the outlined cells."""
+        if self.outlined is None:
+            return []
+        places = np.argwhere(self.outlined).tolist()
+        corners = [(self.x + column * self.cell_width, self.y + row * self.cell_height) for row, column in places]
+        return [Rectangle(x, y, self.cell_width, self.cell_height, stroke=MARK, line_width=1.6) for x, y in corners]
 
     def row(self, number: int) -> str:
         return self.rows[number] if self.rows else str(number)

@@ -81,15 +81,17 @@ def number_text(value: float, digits: int) -> str:
 def _draw_matrix(matrix: Matrix) -> str:
     rows, columns = matrix.values.shape
     colors = shade(matrix.values, matrix.ramp, matrix.low, matrix.high)
+    outlines = [_draw_rectangle(one) for one in matrix.outlines]
     if rows * columns > MAX_CELLS:
         ends = f"{np.nanmin(matrix.values):.6g} to {np.nanmax(matrix.values):.6g}"
         title = f"{matrix.name}: {rows} × {columns} values from {ends}"
         if matrix.masked is not None:
             colors[matrix.masked] = 0xD5
-        return _image(matrix.x, matrix.y, matrix.width, matrix.height, colors, title)
+        picture = _image(matrix.x, matrix.y, matrix.width, matrix.height, colors, title)
+        return "\n".join([picture, *outlines])
     cells = [_cell(matrix, row, column, colors[row, column]) for row in range(rows) for column in range(columns)]
     frame = Rectangle(matrix.x, matrix.y, matrix.width, matrix.height)
-    return "\n".join([*cells, _draw_rectangle(frame)])
+    return "\n".join([*cells, _draw_rectangle(frame), *outlines])
 
 
 def _cell(matrix: Matrix, row: int, column: int, color: np.ndarray) -> str:
