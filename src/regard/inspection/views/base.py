@@ -75,20 +75,34 @@ def needs_interface(*interfaces: str) -> Callable[[TraceInfo], str | None]:
 # ------------------------------------------------ choosing parts of a trace
 
 
-def choose_attention(trace: Trace, choices: Choices, default: str = "*") -> list[AttentionInfo]:
-    """The attentions that a reader chose, in the model's order; `layer` leaves one of them."""
+def choose_attention(
+    trace: Trace, choices: Choices, default: str = "*", *, where: Callable[[AttentionInfo], bool] | None = None
+) -> list[AttentionInfo]:
+    """The attentions that a reader chose, in the model's order; `layer` leaves one of them; `where`: only such ones."""
     pattern = choices.attention or default
-    found = [one for one in trace.attentions() if fnmatchcase(one.path, pattern)]
+    possible = [one for one in trace.attentions() if where is None or where(one)]
+    found = [one for one in possible if fnmatchcase(one.path, pattern)]
     if not found and not choices.attention:
-        found = trace.attentions()
+        found = possible
     if not found:
-        known = ", ".join(dict.fromkeys(one.path for one in trace.attentions()))
+        known = ", ".join(dict.fromkeys(one.path for one in possible))
         raise InputError(f"there is no attention {pattern}; this model has {known or 'none'}")
     if choices.layer is None:
         return found
     if not 0 <= choices.layer < len(found):
         raise InputError(f"--layer {choices.layer}: wanted 0 to {len(found) - 1}")
     return [found[choices.layer]]
+
+
+def is_cross(attention: AttentionInfo) -> bool:
+    """Whether its queries and its keys are not the same tokens."""
+    return attention.queries != attention.keys
+
+
+def layer_of(trace: Trace, attention: AttentionInfo) -> int:
+    """The number of an attention among those of the same queries and keys, from 0."""
+    alike = [one for one in trace.info.attentions if (one.queries, one.keys) == (attention.queries, attention.keys)]
+    return alike.index(attention)
 
 
 def check_head(head: int | None, num_heads: int) -> None:

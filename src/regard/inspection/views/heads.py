@@ -1,13 +1,15 @@
 """The atlas: every head of every layer as a small matrix, sorted by the pattern of its attention."""
 
+from collections import Counter
 from functools import partial
 
 import numpy as np
 
 from regard.inspection.drawing.colors import FAINT, INK
 from regard.inspection.drawing.html import pooled
-from regard.inspection.drawing.layout import TOP
-from regard.inspection.drawing.scene import Figure, Frame, Item, Matrix, Scene, Text, heading
+from regard.inspection.drawing.layout import TOP, framed
+from regard.inspection.drawing.links import top_of
+from regard.inspection.drawing.scene import Figure, Frame, Item, Matrix, Scene, Text
 from regard.inspection.patterns import PATTERNS, head_pattern
 from regard.inspection.trace import AttentionInfo, Trace
 from regard.inspection.views.base import (
@@ -16,6 +18,7 @@ from regard.inspection.views.base import (
     View,
     choose_attention,
     key_labels,
+    layer_of,
     needs_attention,
     query_labels,
 )
@@ -24,6 +27,8 @@ SIDE = 64.0  # of one head, in points
 RESOLUTION = 64  # of one head, in cells
 GAP = 10.0
 LABEL = 20.0
+LEGEND = 12.0  # a line of the legend
+CAPTION = "One small matrix a head: queries down, keys across; dark is a large weight. The label is its pattern."
 
 
 def draw(subject: Subject, choices: Choices) -> Figure:
@@ -41,13 +46,12 @@ def draw(subject: Subject, choices: Choices) -> Figure:
 
 def _scene(trace: Trace, queries: str, keys: str, attentions: list[AttentionInfo]) -> Scene:
     title = f"all heads: {queries} attends to {keys}"
-    caption = "One small matrix a head: queries down, keys across; dark is a large weight. The label is its pattern."
-    items: list[Item] = heading(title, caption)
-    most = 0
-    for layer, attention in enumerate(attentions):
-        weights = trace.weights(attention)
+    items: list[Item] = []
+    most, y = 0, TOP
+    seen: Counter[str] = Counter()
+    for attention in attentions:
+        weights, layer = trace.weights(attention), layer_of(trace, attention)
         most = max(most, len(weights))
-        y = TOP + layer * (SIDE + LABEL + GAP)
         items.append(Text(8, y + SIDE / 2, f"layer {layer}", color=FAINT))
         special = np.array([label.startswith(("[", "<")) for label in key_labels(trace, attention)])
         order = _by_pattern(weights, special, square=queries == keys)
@@ -56,8 +60,22 @@ def _scene(trace: Trace, queries: str, keys: str, attentions: list[AttentionInfo
             items.append(_head(trace, attention, weights[head], x, y, f"layer {layer}, head {head}"))
             items.append(Text(x, y + SIDE + 6, f"head {head}", size=7, color=INK))
             items.append(Text(x, y + SIDE + 14, pattern, size=7, color=FAINT, title=PATTERNS[pattern]))
-    width = max(56 + most * (SIDE + GAP), 460)
-    return Scene(width, TOP + len(attentions) * (SIDE + LABEL + GAP), items, title, caption)
+            seen[pattern] += 1
+        y += SIDE + LABEL + GAP
+    items += _legend(seen, y)
+    return framed(title, CAPTION, items, 48 + most * (SIDE + GAP), y - TOP + LEGEND * len(seen))
+
+
+def _legend(seen: Counter[str], y: float) -> list[Item]:
+    """What the patterns that were seen mean, and how many heads have each."""
+    named = [(name, meaning) for name, meaning in PATTERNS.items() if seen[name]]
+    items: list[Item] = []
+    for number, (name, meaning) in enumerate(named):
+        middle = y + (number + 0.5) * LEGEND
+        items.append(Text(56, middle, name, 8, bold=True))
+        count = f"{seen[name]} head{'s' if seen[name] > 1 else ''}"
+        items.append(Text(110, middle, f"{meaning}: {count}", 8, FAINT))
+    return items
 
 
 def _by_pattern(weights: np.ndarray, special: np.ndarray, *, square: bool) -> list[tuple[int, str]]:
@@ -70,8 +88,7 @@ def _head(trace: Trace, attention: AttentionInfo, weights: np.ndarray, x: float,
     cells, factor = pooled(weights, RESOLUTION)
     rows, columns = query_labels(trace, attention)[::factor], key_labels(trace, attention)[::factor]
     sizes = SIDE / cells.shape[1], SIDE / cells.shape[0]
-    high = max(float(cells.max()), min(1.0, 4 / weights.shape[1]))  # weights that are all alike stay pale
-    return Matrix(x, y, *sizes, cells, rows, columns, "query", 0.0, high, name=f"{attention.path}, {name}")
+    return Matrix(x, y, *sizes, cells, rows, columns, "query", 0.0, top_of(weights), name=f"{attention.path}, {name}")
 
 
 VIEW = View("heads", "every head of every layer, sorted by pattern", draw, missing=needs_attention)
