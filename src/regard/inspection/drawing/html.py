@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from regard.inspection.drawing.colors import RAMPS
-from regard.inspection.drawing.scene import Figure, Item, Line, Matrix, Rectangle, Scene, Text
+from regard.inspection.drawing.scene import Figure, Item, Line, Matrix, Rectangle, Scene, Text, printable
 from regard.inspection.drawing.svg import to_svg
 
 MAX_SIDE = 1024  # of a matrix in a page; a larger one is pooled
@@ -27,7 +27,7 @@ def to_html(figure: Figure) -> str:
     return (
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
         '<meta name=viewport content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n{fragment(figure)}\n</html>\n"
+        f"<title>{escape(printable(title))}</title>\n{fragment(figure)}\n</html>\n"
     )
 
 
@@ -49,9 +49,9 @@ def _frame(name: str, scene: Scene) -> dict[str, Any]:
     above = [item for item in scene.items if _is_above(item)]
     below = [item for item in scene.items if not _is_above(item) and not isinstance(item, Matrix)]
     return {
-        "name": name,
-        "title": scene.title,
-        "caption": scene.caption,
+        "name": printable(name),
+        "title": printable(scene.title),
+        "caption": printable(scene.caption),
         "width": scene.width,
         "height": scene.height,
         "svg": to_svg(scene, below),
@@ -77,13 +77,13 @@ def _matrices(scene: Scene) -> Iterator[dict[str, Any]]:
                 "exact": values.size <= TABLE_CELLS,
                 "masked": _bits(item.masked, factor),
                 "outlined": _bits(item.outlined, factor),
-                "rows": [item.row(row) for row in range(item.values.shape[0])],
-                "columns": [item.column(column) for column in range(item.values.shape[1])],
+                "rows": [printable(item.row(row)) for row in range(item.values.shape[0])],
+                "columns": [printable(item.column(column)) for column in range(item.values.shape[1])],
                 "ramp": item.ramp,
                 "low": item.low,
                 "high": item.high,
                 "digits": item.digits,
-                "name": item.name,
+                "name": printable(item.name),
             }
 
 

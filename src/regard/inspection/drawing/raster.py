@@ -7,7 +7,7 @@ import numpy as np
 
 from regard.files import atomic_write
 from regard.inspection.drawing.colors import MASKED, shade, text_on
-from regard.inspection.drawing.scene import Item, Line, Matrix, Picture, Rectangle, Scene, Text
+from regard.inspection.drawing.scene import Item, Line, Matrix, Picture, Rectangle, Scene, Text, printable
 from regard.inspection.drawing.svg import number_text
 
 POINTS_PER_INCH = 72
@@ -43,7 +43,7 @@ def _draw(axes: Any, item: Item, depth: int) -> None:
 
 
 def _draw_text(axes: Any, item: Text, depth: float) -> None:
-    text = "".join(letter if letter.isprintable() else "�" for letter in item.text).replace("$", r"\$")
+    text = printable(item.text).replace("$", r"\$")
     turned = {"rotation": 90, "rotation_mode": "anchor"} if item.rotated else {}
     weight = "bold" if item.bold else "normal"
     align = {"ha": item.anchor, "va": "center_baseline" if not item.rotated else "center", **turned}

@@ -173,6 +173,11 @@ class Figure:
         return fragment(self)
 
 
+def printable(text: str) -> str:
+    """Text with control characters, lone surrogates and the like shown as a symbol, since no format can hold them."""
+    return "".join(letter if letter.isprintable() else "�" for letter in text)
+
+
 def heading(title: str, caption: str = "") -> list[Item]:
     """The two lines at the top of a scene; they take 34 points."""
     found: list[Item] = [Text(8, 12, title, size=11, bold=True)]

@@ -11,7 +11,7 @@ from html import escape
 import numpy as np
 
 from regard.inspection.drawing.colors import MASKED, PAPER, hexadecimal, shade, text_on
-from regard.inspection.drawing.scene import Item, Line, Matrix, Picture, Rectangle, Scene, Text
+from regard.inspection.drawing.scene import Item, Line, Matrix, Picture, Rectangle, Scene, Text, printable
 
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 MAX_CELLS = 4_000  # above: one picture
@@ -159,5 +159,5 @@ def _image(x: float, y: float, width: float, height: float, pixels: np.ndarray, 
 
 
 def _text(text: str) -> str:
-    """Text for XML; control characters, which it cannot hold, are shown as symbols."""
-    return escape("".join(letter if letter.isprintable() else "�" for letter in text), quote=False)
+    """Text for XML."""
+    return escape(printable(text), quote=False)

@@ -3,8 +3,7 @@
 import numpy as np
 from rich.text import Text as Line
 
-from regard.errors import escape_controls
-from regard.inspection.drawing.scene import Matrix, Scene, Text
+from regard.inspection.drawing.scene import Matrix, Scene, Text, printable
 from regard.inspection.heat_map import shade
 
 MAX_COLUMNS = 24  # of a matrix in a terminal
@@ -13,9 +12,9 @@ ROUGHLY = 5.0  # items whose middles are this near are on one line
 
 def to_terminal(scene: Scene) -> Line:
     """The scene in words and shades; what does not fit a terminal is said to be left out."""
-    found = Line(escape_controls(scene.title), style="bold")
+    found = Line(printable(scene.title), style="bold")
     if scene.caption:
-        found.append(f"\n{scene.caption}", style="not bold dim")
+        found.append(f"\n{printable(scene.caption)}", style="not bold dim")
     matrices = [item for item in scene.items if isinstance(item, Matrix)]
     for matrix in matrices:
         found.append("\n\n")
@@ -23,16 +22,18 @@ def to_terminal(scene: Scene) -> Line:
     if not matrices:
         for line in _lines([item for item in scene.items if isinstance(item, Text)]):
             if line not in (scene.title, scene.caption):
-                found.append(f"\n{escape_controls(line)}", style="not bold")
+                found.append(f"\n{printable(line)}", style="not bold")
     return found
 
 
 def _matrix(matrix: Matrix) -> Line:
     rows, columns = matrix.values.shape
     if columns > MAX_COLUMNS:
-        return Line(f"{matrix.name}: {rows} × {columns} values; write them to a file with -o", style="not bold dim")
-    named = [escape_controls(label) for label in matrix.rows or [""] * rows]
-    heads = [escape_controls(label) for label in matrix.columns or [""] * columns]
+        return Line(
+            f"{printable(matrix.name)}: {rows} × {columns} values; write them to a file with -o", style="not bold dim"
+        )
+    named = [printable(label) for label in matrix.rows or [""] * rows]
+    heads = [printable(label) for label in (matrix.columns or [""] * columns)]
     margin, wide = max(map(len, named), default=0), [max(5, len(label)) + 1 for label in heads]
     text = Line(" " * (margin + 1), style="not bold")
     for label, room in zip(heads, wide, strict=True):
