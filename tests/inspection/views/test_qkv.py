@@ -8,7 +8,7 @@ from regard.errors import InputError
 from regard.inspection.projections import projections
 from regard.inspection.views import choose_view, find_view
 from regard.inspection.views.base import Choices, Subject
-from regard.layers.attention import MultiHeadAttention, SelfAttention
+from regard.layers.attention import AttentionTaps, MultiHeadAttention, SelfAttention
 from regard.layers.quantized import quantize
 from tests.inspection.views.subjects import TEXT, has_title, matrices, subject_of
 
@@ -132,6 +132,16 @@ def test_it_needs_the_model_in_floating_point():
     quantize(subject.pipeline.model)
     with pytest.raises(InputError, match="weights are in int8; load it without --precision int8"):
         _ = draw(subject, Choices()).scene
+
+
+def test_an_attention_without_projections_is_left_out_beside_others_that_have_them():
+    subject = subject_of("transformer")
+    subject.pipeline.model.decoder.blocks[1].cross_attention = AttentionTaps()
+    names = {frame.name.partition(",")[0] for frame in draw(subject, Choices()).frames}
+    assert "decoder.blocks.0.cross_attention" in names
+    assert "decoder.blocks.1.cross_attention" not in names
+    with pytest.raises(InputError, match=r"there is no attention decoder\.blocks\.1\.cross\*"):
+        draw(subject, Choices(attention="decoder.blocks.1.cross*"))
 
 
 @pytest.mark.parametrize("kind", ["rnn", "conv"])

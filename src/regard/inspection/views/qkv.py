@@ -38,12 +38,16 @@ def draw(subject: Subject, choices: Choices) -> Figure:
     """One frame a head."""
     model, trace = subject.require_model("qkv").model, subject.trace
     frames = []
-    for attention in choose_attention(trace, choices):
+    for attention in choose_attention(trace, choices, where=partial(_is_projecting, model)):
         module, num_heads = model.get_submodule(attention.path), len(trace.weights(attention))
         check_head(choices.head, num_heads)
         for head in range(num_heads) if choices.head is None else [choices.head]:
             frames.append(Frame(f"{attention.path}, head {head}", partial(_scene, trace, attention, module, head)))
     return Figure(frames, "head")
+
+
+def _is_projecting(model: nn.Module, attention: AttentionInfo) -> bool:
+    return isinstance(model.get_submodule(attention.path), PROJECTING)
 
 
 @dataclass(frozen=True)
