@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.inspection.drawing.colors import KEY, QUERY, hexadecimal, shade, text_on
-from regard.inspection.drawing.layout import GAP, Block, widest
+from regard.inspection.drawing.layout import GAP, MIN_LABEL, Block, widest
 from regard.inspection.drawing.scene import Item, Line, Rectangle, Text
 from regard.inspection.labels import text_width
 
@@ -25,7 +25,7 @@ def linked(
     x: float, y: float, queries: Sequence[str], keys: Sequence[str], weights: np.ndarray, row: float = 20.0
 ) -> Block:
     """Both columns of labels, each label `row` high, and the lines of one head with weights (queries, keys)."""
-    size = min(9.0, row * 0.6)
+    size = min(9.0, max(row * 0.6, MIN_LABEL))
     left = x + widest(queries, size) + GAP
     right = left + BETWEEN
     items = lines((left, right), y + row / 2, row, queries, keys, weights)

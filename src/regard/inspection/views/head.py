@@ -1,9 +1,10 @@
 """One head: its attention weights as a matrix, and as lines from each query to the keys it attends to."""
 
+from dataclasses import replace
 from functools import partial
 
 from regard.inspection.drawing.layout import MARGIN, TOP, framed, labelled, weights_style
-from regard.inspection.drawing.links import linked, rule
+from regard.inspection.drawing.links import linked, rule, top_of
 from regard.inspection.drawing.scene import Figure, Frame, Scene
 from regard.inspection.trace import AttentionInfo, Trace
 from regard.inspection.views.base import (
@@ -18,6 +19,7 @@ from regard.inspection.views.base import (
 )
 
 APART = 36.0  # the matrix and the lines
+MIN_ROW = 5.5  # of a token beside the lines
 
 
 def draw(subject: Subject, choices: Choices) -> Figure:
@@ -37,8 +39,10 @@ def _scene(trace: Trace, attention: AttentionInfo, head: int) -> Scene:
     queries, keys = query_labels(trace, attention), key_labels(trace, attention)
     name = f"{attention.path}, head {head}"
     style = weights_style(weights.shape)
+    if style.digits is None:  # small cells: shades alone have to tell
+        style = replace(style, high=top_of(weights))
     matrix = labelled(MARGIN, TOP, weights, queries, keys, style, name=name)
-    row = max(style.cell[1], 10.0)
+    row = max(style.cell[1], MIN_ROW)
     above = matrix.height - style.cell[1] * len(queries)  # the room of the matrix's labels: rows stand side by side
     lines = linked(MARGIN + matrix.width + APART, TOP + above, queries, keys, weights, row)
     caption = f"Queries (blue) attend to keys (orange); each row sums to 1. {rule(weights)}; thick is a large weight."

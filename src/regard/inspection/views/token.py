@@ -87,18 +87,18 @@ def _all_layers(looking: _Looking) -> Scene:
     rows = np.concatenate(looking.layers)
     mean = np.mean(rows, axis=0)
     items: list[Item] = []
-    x = MARGIN
+    x, height = MARGIN, 0.0
     matrix_width = _cell(rows.shape)[0] * len(looking.keys)
     if len(looking.keys) <= LONGEST:
         columns = _two_columns(looking, mean, x, TOP)
         items += columns.items
-        x += columns.width + 28
+        x, height = x + columns.width + 28, columns.height
     sentence = shaded_sentence(x, TOP, looking.keys, mean, max(matrix_width, 300), outlined=_itself(looking))
     matrix = _matrix(looking, rows, x, TOP + sentence.height + 8)
     items += [*sentence.items, *matrix.items]
     caption = "Shaded: the mean over all heads. Below, one row a head (layer.head): the weights of this token's query."
     width = x + max(matrix.width, sentence.width) - MARGIN
-    height = max(sentence.height + 8 + matrix.height, ROW * (len(looking.queries) + 1))
+    height = max(height, sentence.height + 8 + matrix.height)
     return framed(f"where “{looking.token}” looks: all layers and heads", caption, items, width, height)
 
 
