@@ -26,6 +26,7 @@ VIEWS = (
     "words",
     "states",
     "input",
+    "architecture",
 )
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
