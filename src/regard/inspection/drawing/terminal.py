@@ -1,4 +1,4 @@
-"""Draw a scene as text: its title, its matrices as shaded cells, and its other text line by line."""
+"""Draw a scene as text: its title, its matrices as shaded cells, and below them its other text line by line."""
 
 import numpy as np
 from rich.text import Text as Line
@@ -7,6 +7,7 @@ from regard.inspection.drawing.scene import Matrix, Scene, Text, printable
 from regard.inspection.heat_map import shade
 
 MAX_COLUMNS = 24  # of a matrix in a terminal
+BESIDE = 6.0  # a label is this near to its matrix
 ROUGHLY = 5.0  # items whose middles are this near are on one line
 
 
@@ -19,11 +20,25 @@ def to_terminal(scene: Scene) -> Line:
     for matrix in matrices:
         found.append("\n\n")
         found.append_text(_matrix(matrix))
-    if not matrices:
-        for line in _lines([item for item in scene.items if isinstance(item, Text)]):
-            if line not in (scene.title, scene.caption):
-                found.append(f"\n{printable(line)}", style="not bold")
+    texts = [item for item in scene.items if isinstance(item, Text) and not _is_label(item, matrices)]
+    lines = [line for line in _lines(texts) if line not in (scene.title, scene.caption)]
+    if matrices and lines:
+        found.append("\n")
+    for line in lines:
+        found.append(f"\n{printable(line)}", style="not bold")
     return found
+
+
+def _is_label(text: Text, matrices: list[Matrix]) -> bool:
+    """Whether a text is the label of a row or a column, which stands in the matrix already."""
+    if text.rotated:
+        return True
+    for one in matrices:
+        beside = text.anchor == "right" and 0 <= one.x - text.x < BESIDE and one.y <= text.y <= one.y + one.height
+        above = text.anchor == "center" and 0 <= one.y - text.y < 2 * BESIDE and one.x <= text.x <= one.x + one.width
+        if beside or above:
+            return True
+    return False
 
 
 def _matrix(matrix: Matrix) -> Line:
