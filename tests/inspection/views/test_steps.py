@@ -1,5 +1,7 @@
 """The views `steps` and `cache`: their numbers are those of real decoding with a KV cache."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -10,6 +12,8 @@ from regard.inspection.capture import capture, points
 from regard.inspection.decoding import step_cost
 from regard.inspection.views import cache, choose_view, steps
 from regard.inspection.views.base import Choices
+from regard.tasks.base import TraceRequest
+from regard.tasks.show import show
 from tests.inspection.views.tiny import SOURCE, TARGET, check_inside, matrices, texts, titles, traced
 
 KINDS = ["gpt", "llama", "transformer", "t5"]
@@ -105,3 +109,16 @@ def test_what_cannot_be_shown_is_said():
         choose_view("steps", traced("bert-masked-lm", cache.VIEW).trace.info)
     with pytest.raises(InputError, match="--layer 2: wanted 0 to 1"):
         cache.VIEW.draw(traced("gpt", cache.VIEW), Choices(layer=2))
+
+
+@pytest.mark.parametrize(("kind", "asked", "wanted"), [("gpt", None, 8), ("gpt", 3, 3), ("transformer", None, None)])
+def test_a_language_model_generates_eight_tokens_if_none_are_asked_for(kind, asked, wanted):
+    subject, seen = traced(kind, steps.VIEW, num_prompt=1), []
+
+    def trace_inputs(_pipeline, request):
+        seen.append(request.max_new_tokens)
+        return subject.inputs
+
+    task = SimpleNamespace(name=subject.trace.info.task, trace_inputs=trace_inputs)
+    show(task, subject.pipeline, TraceRequest(["a text"], asked), "steps", Choices())
+    assert seen == [wanted]
