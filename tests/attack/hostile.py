@@ -391,22 +391,29 @@ def data() -> Iterator[Case]:
     yield train("classifier", "deep.jsonl", DEEP + b"\n")
     yield train("classifier", "wide.csv", b",".join(b"c" for _ in range(200_000)) + b"\n")
     yield train("gpt", "spaces.txt", b" " * 1_000)
+    names = [f"{number}.png" for number in range(40)]
+    captions = b"".join(b'{"image": "%s", "caption": "a cat on a mat"}\n' % name.encode() for name in names)
+    broken = bytearray(_npz(4))
+    broken[80:100] = b"\xff" * 20
     for name, archive in {
         "huge.npz": _npz(2**40),
-        "broken.npz": _npz(4)[:-30],
+        "a huge header.npz": _npz(4, padding=1_000_000),
+        "cut.npz": _npz(4)[:-30],
+        "broken deflate.npz": bytes(broken),
+        "bomb.npz": _npz(12_500_000, content=bytes(50_000_000)),
         "noise.npz": b"PK\x03\x04" + bytes(100),
     }.items():
         yield Case(
             f"regions {name}",
             ["train", "vilbert", "pics", "captions.jsonl", "-o", "r", f"data.regions={name}", *steps],
-            {name: archive, "pics/a.png": b"x", "captions.jsonl": b'{"image": "a.png", "caption": "a"}\n'},
+            {name: archive, "captions.jsonl": captions, **{f"pics/{one}": b"x" for one in names}},
         )
 
 
-def _npz(count: int) -> bytes:
-    """An archive whose array says that it has so many numbers."""
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({count},), }}".encode().ljust(117) + b"\n"
-    array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(16)
+def _npz(count: int, *, padding: int = 0, content: bytes = bytes(16)) -> bytes:
+    """An archive whose arrays say that they have so many numbers, in a header with so much white space."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({count},), }}".encode().ljust(117 + padding) + b"\n"
+    array = b"\x93NUMPY\x02\x00" + struct.pack("<I", len(header)) + header + content
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("features.npy", "boxes.npy", "names.npy"):
