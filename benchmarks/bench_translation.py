@@ -44,11 +44,11 @@ CONFIG = TransformerConfig(
 class Names:
     """A vocabulary of made-up words, for the converter."""
 
-    def to_json(self) -> str:
+    def to_files(self) -> dict[str, bytes]:
         words = {f"w{number}": number for number in range(2, PADDING)} | {"</s>": 0, "<unk>": 1, "<pad>": PADDING}
         core = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
         core.add_special_tokens(["</s>", "<unk>", "<pad>"])
-        return str(core.to_str())
+        return {"tokenizer.json": core.to_str().encode()}
 
 
 def sources() -> torch.Tensor:

@@ -11,7 +11,7 @@ from regard.progress import note
 if TYPE_CHECKING:
     from regard.experiments.layer_cost import Growth, LayerCosts, Measured
     from regard.experiments.model_cost import Row
-    from regard.inspection.neighbors import Neighbor
+    from regard.inspection.maps.neighbors import Neighbor
 
 TEXT_COLUMNS = ("text", "second")  # of a table: the last ones
 

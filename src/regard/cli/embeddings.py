@@ -12,7 +12,7 @@ from regard.progress import note
 
 if TYPE_CHECKING:
     from regard.data.readers.word_vectors import WordVectors
-    from regard.inspection.neighbors import Neighbor
+    from regard.inspection.maps.neighbors import Neighbor
 
 MAX_MAPPED = 2000  # words on a map when no words are given
 MEASURES = ("cosine", "euclidean")
@@ -64,7 +64,7 @@ def embeddings(
     words = words or []
     _check(words, analogy, by, method, map_, other)
     if map_ is not None:
-        from regard.inspection.map import check_map
+        from regard.inspection.maps.map import check_map
 
         check_map(map_)
     vectors = _open(source, most)
@@ -115,7 +115,7 @@ def _neighbors(
     vectors: "WordVectors", words: list[str], analogy: bool, by: Any, count: int
 ) -> "dict[str, list[Neighbor]]":
     """The neighbors of each word, or the solutions of the analogy."""
-    from regard.inspection import neighbors
+    from regard.inspection.maps import neighbors
 
     if analogy:
         a, b, c = words
@@ -133,7 +133,7 @@ def _both(
     found: "dict[str, list[Neighbor]]", others: "dict[str, list[Neighbor]]", one: "WordVectors", other: "WordVectors"
 ) -> dict[str, Any]:
     """The neighbors in both, how many of them are the same, and how well the two sets of vectors agree."""
-    from regard.inspection.neighbors import agreement
+    from regard.inspection.maps.neighbors import agreement
 
     same = {word: len({each.word for each in found[word]} & {each.word for each in others[word]}) for word in found}
     whole = agreement(one, other)
@@ -144,8 +144,8 @@ def _both(
 def _save_map(
     path: Path, vectors: "WordVectors", words: list[str], found: "dict[str, list[Neighbor]]", method: str, by: str
 ) -> None:
-    from regard.inspection.map import explained_variance, pca, save_map, tsne
-    from regard.inspection.neighbors import units
+    from regard.inspection.maps.map import explained_variance, pca, save_map, tsne
+    from regard.inspection.maps.neighbors import units
 
     near = [each.word for one in found.values() for each in one]
     shown = list(dict.fromkeys([*words, *near])) or vectors.words[:MAX_MAPPED]

@@ -13,7 +13,7 @@ def read_embeddings(source: Path, most: int | None = None) -> WordVectors:
     """The first `most` vectors of a file, or the input embeddings of a model, for the tokens that are whole words."""
     if source.is_file() and format_suffix(source) != GGUF:
         return read_vectors(source, most=most)
-    from regard.inspection.neighbors import word_embeddings
+    from regard.inspection.maps.neighbors import word_embeddings
     from regard.tasks.loading import load
 
     pipeline = load(source)

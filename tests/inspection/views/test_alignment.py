@@ -8,7 +8,7 @@ import pytest
 from regard.errors import InputError
 from regard.inspection.trace import Trace
 from regard.inspection.views import choose_view, find_view
-from regard.inspection.views.alignment import word_ids
+from regard.inspection.views.attention.alignment import word_ids
 from regard.inspection.views.base import Choices, Subject
 from tests.inspection.views.subjects import SOURCE, TARGET, matrices, subject_of
 

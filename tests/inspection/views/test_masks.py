@@ -9,8 +9,8 @@ import torch
 from regard.inspection.trace import Axis
 from regard.inspection.tracing import TraceInputs, record
 from regard.inspection.views import find_view
+from regard.inspection.views.attention.masks import kind_of_mask
 from regard.inspection.views.base import Choices, Subject
-from regard.inspection.views.masks import kind_of_mask
 from tests.contracts.examples import example_of
 from tests.inspection.views.subjects import TEXT, has_title, matrices, subject_of
 

@@ -19,7 +19,7 @@ from regard.huggingface.folder import Pooling
 from regard.models import model_class
 from regard.synthetic.translation.sentences import sentences
 from regard.tasks.embedding.pipeline import Embedder
-from regard.tasks.encoding import MIN_BATCH_TOKENS, balanced_batches, batches_by_length, pool
+from regard.tasks.encoders.encoding import MIN_BATCH_TOKENS, balanced_batches, batches_by_length, pool
 from regard.tasks.export import export_folder
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 

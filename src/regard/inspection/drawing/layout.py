@@ -8,7 +8,7 @@ import numpy as np
 
 from regard.inspection.drawing.colors import FAINT, INK, KEY, QUERY
 from regard.inspection.drawing.scene import Anchor, Item, Matrix, Rectangle, Scene, Text, heading
-from regard.inspection.labels import text_width
+from regard.inspection.maps.labels import text_width
 
 TOP = 38.0  # below the heading of a scene
 GAP = 4.0

@@ -7,7 +7,7 @@ import numpy as np
 from regard.inspection.drawing.colors import KEY, QUERY, hexadecimal, shade, text_on
 from regard.inspection.drawing.layout import GAP, MIN_LABEL, Block, widest
 from regard.inspection.drawing.scene import Item, Line, Rectangle, Text
-from regard.inspection.labels import text_width
+from regard.inspection.maps.labels import text_width
 
 LEAST = 0.02  # the smallest weight that has a line
 MOST = 400  # lines of a drawing: those of the largest weights

@@ -6,28 +6,28 @@ from regard.errors import InputError
 from regard.inspection.trace import TraceInfo
 from regard.inspection.views.base import View
 
-# In the order of `regard show --list`.
-VIEWS = (
-    "alignment",
-    "heads",
-    "head",
-    "token",
-    "qkv",
-    "masks",
-    "rollout",
-    "switches",
-    "image",
-    "coattention",
-    "next",
-    "lens",
-    "steps",
-    "cache",
-    "positions",
-    "words",
-    "states",
-    "input",
-    "architecture",
-)
+# name -> its module below this one, in the order of `regard show --list`
+VIEWS = {
+    "alignment": "attention.alignment",
+    "heads": "attention.heads",
+    "head": "attention.head",
+    "token": "attention.token",
+    "qkv": "attention.qkv",
+    "masks": "attention.masks",
+    "rollout": "attention.rollout",
+    "switches": "attention.switches",
+    "image": "attention.image",
+    "coattention": "attention.coattention",
+    "next": "next",
+    "lens": "lens",
+    "steps": "steps",
+    "cache": "cache",
+    "positions": "positions",
+    "words": "words",
+    "states": "states",
+    "input": "input",
+    "architecture": "architecture",
+}
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
     "seq2seq": "alignment",
@@ -42,7 +42,7 @@ def find_view(name: str) -> View:
     """A view by its name; InputError with all names for an unknown one."""
     if name not in VIEWS:
         raise InputError(f"there is no view {name!r}; wanted one of {', '.join(VIEWS)}")
-    found: View = import_module(f"regard.inspection.views.{name.replace('-', '_')}").VIEW
+    found: View = import_module(f"regard.inspection.views.{VIEWS[name]}").VIEW
     return found
 
 

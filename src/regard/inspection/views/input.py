@@ -11,7 +11,7 @@ from regard.data.masking import IGNORE_INDEX, MaskingConfig, MaskingVocab, mask_
 from regard.inspection.drawing.colors import FAINT, INK, KEY, MASKED, PAPER, QUERY, VALUE
 from regard.inspection.drawing.layout import TOP, heading_width
 from regard.inspection.drawing.scene import Figure, Item, Line, Matrix, Rectangle, Scene, Text, heading
-from regard.inspection.labels import text_width
+from regard.inspection.maps.labels import text_width
 from regard.inspection.trace import Axis, TraceInfo
 from regard.inspection.tracing import TraceInputs
 from regard.inspection.views.base import Choices, Subject, View

@@ -5,8 +5,8 @@ import numpy as np
 from regard.inspection.drawing.colors import FAINT, KEY, QUERY, shade, text_on
 from regard.inspection.drawing.layout import GAP, TOP, heading_width, widest
 from regard.inspection.drawing.scene import Anchor, Figure, Item, Matrix, Scene, Text, heading
-from regard.inspection.labels import text_width
 from regard.inspection.lens import has_no_lens, lens_logits
+from regard.inspection.maps.labels import text_width
 from regard.inspection.predictions import fills_masks, output_axis, output_tokenizer, token_labels
 from regard.inspection.views.base import Choices, Subject, View
 

@@ -10,8 +10,8 @@ from regard.errors import InputError
 from regard.inspection.drawing.colors import FAINT, INK, QUERY, RULE
 from regard.inspection.drawing.layout import TOP, Style, heading_width, labelled, widest
 from regard.inspection.drawing.scene import Figure, Item, Rectangle, Scene, Text, heading
-from regard.inspection.labels import place_labels
-from regard.inspection.map import explained_variance, pca
+from regard.inspection.maps.labels import place_labels
+from regard.inspection.maps.map import explained_variance, pca
 from regard.inspection.trace import Axis, Trace, TraceInfo
 from regard.inspection.views.base import Choices, Subject, View, find_token
 

@@ -13,7 +13,7 @@ TASK = Task(
     options=ClassifierOptions,
     pipeline="regard.tasks.classification.pipeline:Classifier",
     runner="regard.tasks.classification.run:run",
-    tracer="regard.tasks.encoder_trace:trace_inputs",
+    tracer="regard.tasks.encoders.trace:trace_inputs",
     evaluator="regard.tasks.classification.evaluate:evaluate",
     evaluation_takes=frozenset({"assignments"}),
 )

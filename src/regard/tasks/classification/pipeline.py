@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from regard.checkpoint import CONFIG, ModelFolder
 from regard.errors import FolderError, InputError
 from regard.huggingface.folder import Pooling
-from regard.tasks.encoder_pipeline import EncoderPipeline, open_tokenizer
-from regard.tasks.encoding import outputs_of
+from regard.tasks.encoders.encoding import outputs_of
+from regard.tasks.encoders.pipeline import EncoderPipeline, open_tokenizer
 from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
 
 MIN_LENGTH = 3  # the special tokens of a pair

@@ -7,7 +7,7 @@ from regard.errors import InputError
 from regard.tasks.base import Answer, Note, RunRequest
 from regard.tasks.chunks import chunks
 from regard.tasks.classification.pipeline import Classification, Classifier
-from regard.tasks.encoder_run import probability_bar, run_encoder
+from regard.tasks.encoders.run import probability_bar, run_encoder
 
 MAX_CLASSES = 10  # shown with their probabilities
 

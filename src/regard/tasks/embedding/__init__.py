@@ -8,6 +8,6 @@ TASK = Task(
     options=EncoderOptions,
     pipeline="regard.tasks.embedding.pipeline:Embedder",
     runner="regard.tasks.embedding.run:run",
-    tracer="regard.tasks.encoder_trace:trace_inputs",
+    tracer="regard.tasks.encoders.trace:trace_inputs",
     exporter="regard.tasks.embedding.pipeline:export_settings",
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.tasks.encoder_pipeline import EncoderPipeline
+from regard.tasks.encoders.pipeline import EncoderPipeline
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from regard.tasks.base import Answer, Note, RunRequest
 from regard.tasks.embedding.pipeline import Embedder
-from regard.tasks.encoder_run import run_encoder
+from regard.tasks.encoders.run import run_encoder
 
 
 def run(pipeline: Embedder, request: RunRequest) -> Iterator[Answer | Note]:

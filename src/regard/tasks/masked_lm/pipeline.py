@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from regard.errors import InputError
-from regard.tasks.encoder_pipeline import EncoderPipeline, check_texts
-from regard.tasks.encoding import outputs_of
+from regard.tasks.encoders.encoding import outputs_of
+from regard.tasks.encoders.pipeline import EncoderPipeline, check_texts
 from regard.tokenizers.wordpiece import Encoding
 
 NUM_PREDICTIONS = 5

@@ -5,7 +5,7 @@ from typing import Any
 
 from regard.errors import ConfigError
 from regard.tasks.base import Answer, Note, RunRequest
-from regard.tasks.encoder_run import probability_bar, run_encoder
+from regard.tasks.encoders.run import probability_bar, run_encoder
 from regard.tasks.masked_lm import FillMaskOptions
 from regard.tasks.masked_lm.pipeline import NUM_PREDICTIONS, FilledMask, FillMask
 

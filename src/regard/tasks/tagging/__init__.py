@@ -8,7 +8,7 @@ TASK = Task(
     options=EncoderOptions,
     pipeline="regard.tasks.tagging.pipeline:Tagger",
     runner="regard.tasks.tagging.run:run",
-    tracer="regard.tasks.encoder_trace:trace_inputs",
+    tracer="regard.tasks.encoders.trace:trace_inputs",
     evaluator="regard.tasks.tagging.evaluate:evaluate",
     evaluation_takes=frozenset({"assignments"}),
 )

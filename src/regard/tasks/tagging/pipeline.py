@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from regard.metrics.tagging import are_entity_labels, extract_entities
-from regard.tasks.encoder_pipeline import EncoderPipeline
-from regard.tasks.encoding import outputs_of
+from regard.tasks.encoders.encoding import outputs_of
+from regard.tasks.encoders.pipeline import EncoderPipeline
 from regard.tokenizers.treebank import word_spans
 from regard.tokenizers.wordpiece import encode_in_rows, first_token_positions
 

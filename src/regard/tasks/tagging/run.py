@@ -5,7 +5,7 @@ from typing import Any
 
 from regard.tasks.base import Answer, Note, RunRequest
 from regard.tasks.chunks import chunks
-from regard.tasks.encoder_run import run_encoder
+from regard.tasks.encoders.run import run_encoder
 from regard.tasks.tagging.pipeline import TaggedText, Tagger
 
 

@@ -19,7 +19,7 @@ from regard.data.regions import ImageRegions, collate_regions, image_regions
 from regard.errors import FolderError, InputError
 from regard.images.decoding import read_image
 from regard.models.vilbert import ViLBERTConfig
-from regard.tasks.encoding import pad_rows
+from regard.tasks.encoders.encoding import pad_rows
 from regard.tasks.show import Showable
 from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from regard.errors import InputError
-from regard.inspection.labels import overlap, place_labels
-from regard.inspection.map import FRAME, MARGIN, MAX_LABELED, explained_variance, lay_out, pca, save_map, tsne
+from regard.inspection.maps.labels import overlap, place_labels
+from regard.inspection.maps.map import FRAME, MARGIN, MAX_LABELED, explained_variance, lay_out, pca, save_map, tsne
 
 NASTY = ["<b>bold</b>", "a&b", '"quoted"', "$x_1$", "{{rows}}", "</script>", "niño", "日本語"]
 

@@ -10,7 +10,7 @@ from torch import nn
 from regard.inspection.drawing.colors import FAINT, INK
 from regard.inspection.drawing.layout import GAP, MARGIN, TOP, Block, Style, framed, labelled
 from regard.inspection.drawing.scene import Figure, Frame, Item, Matrix, Scene, Text
-from regard.inspection.labels import text_width
+from regard.inspection.maps.labels import text_width
 from regard.inspection.projections import PROJECTING, Projection, projections
 from regard.inspection.trace import AttentionInfo, Trace, TraceInfo, tap_of
 from regard.inspection.views.base import (

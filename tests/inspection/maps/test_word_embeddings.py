@@ -8,7 +8,7 @@ from tokenizers import decoders, models
 from torch.testing import assert_close
 
 from regard.errors import InputError
-from regard.inspection.neighbors import word_embeddings
+from regard.inspection.maps.neighbors import word_embeddings
 from regard.tokenizers.bpe import BPETokenizer
 from regard.tokenizers.text import TextTokenizer
 from regard.tokenizers.words import single_token_words

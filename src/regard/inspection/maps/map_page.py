@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.inspection.labels import Label, line_end
+from regard.inspection.maps.labels import Label, line_end
 
 TEMPLATE = Path(__file__).with_name("map_page.html")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regard.data.readers.word_vectors import WordVectors
 from regard.errors import InputError
-from regard.inspection.neighbors import agreement, analogy, compare, nearest, similar_spellings
+from regard.inspection.maps.neighbors import agreement, analogy, compare, nearest, similar_spellings
 
 # Two axes: who rules, and who is a woman; the lengths differ, so that cosine and distance disagree.
 ROYAL = WordVectors(

@@ -10,7 +10,7 @@ from torch import nn
 from regard.checkpoint import ModelFolder
 from regard.errors import FolderError, InputError
 from regard.huggingface.folder import Loaded, Pooling
-from regard.tasks.encoding import embed_rows
+from regard.tasks.encoders.encoding import embed_rows
 from regard.tasks.show import Showable
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 

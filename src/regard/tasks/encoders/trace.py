@@ -6,7 +6,7 @@ from regard.errors import InputError
 from regard.inspection.trace import Axis, byte_spans
 from regard.inspection.tracing import TraceInputs
 from regard.tasks.base import TraceRequest
-from regard.tasks.encoder_pipeline import EncoderPipeline
+from regard.tasks.encoders.pipeline import EncoderPipeline
 
 
 def trace_inputs(pipeline: EncoderPipeline, request: TraceRequest) -> TraceInputs:

@@ -14,8 +14,8 @@ import numpy as np
 from regard.errors import InputError
 from regard.files import atomic_write, write_file
 from regard.inspection.heat_map import FIGURE_SUFFIXES, check_figure
-from regard.inspection.labels import Label, line_end, place_labels
-from regard.inspection.map_page import page
+from regard.inspection.maps.labels import Label, line_end, place_labels
+from regard.inspection.maps.map_page import page
 
 MAP_SUFFIXES = (*FIGURE_SUFFIXES, ".html")
 FRAME = (1000.0, 700.0)

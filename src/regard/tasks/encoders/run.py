@@ -7,7 +7,7 @@ import numpy as np
 
 from regard.errors import ConfigError, InputError
 from regard.tasks.base import Answer, Note, RunRequest
-from regard.tasks.encoder_pipeline import EncoderPipeline
+from regard.tasks.encoders.pipeline import EncoderPipeline
 
 BAR_WIDTH = 24  # characters for a probability of 1
 NUM_NEIGHBORS = 3
@@ -40,7 +40,7 @@ def run_encoder(
 
 def _embed(pipeline: EncoderPipeline, texts: Sequence[str], output: Any, as_json: bool) -> Iterator[Answer | Note]:
     if output is not None:
-        from regard.inspection.map import check_map
+        from regard.inspection.maps.map import check_map
 
         check_map(output)
         if len(texts) < 3:
@@ -51,7 +51,7 @@ def _embed(pipeline: EncoderPipeline, texts: Sequence[str], output: Any, as_json
         data = {"text": text, "vector": [round(float(value), 7) for value in vector]}
         yield Answer("\n".join(lines), data, end="\n" if lines else "")
     if output is not None:
-        from regard.inspection.map import pca, save_map
+        from regard.inspection.maps.map import pca, save_map
 
         save_map(output, [_shorten(text) for text in texts], pca(vectors), title="texts by their vectors")
         yield Note(f"wrote {output}")

@@ -1,0 +1,1 @@
+"""The views of attention weights, one file each."""

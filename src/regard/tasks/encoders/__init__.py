@@ -1,0 +1,1 @@
+"""What every encoder shares, whatever head it has: rows of tokens, vectors, the pipeline, `run` and traces."""
