@@ -8,6 +8,7 @@ from regard.inspection.drawing.scene import Figure, Matrix, Text
 from regard.inspection.views.base import Choices
 from regard.printing import print_json, show
 from regard.tasks.base import Task, TraceRequest
+from regard.tasks.image_inputs import is_image
 
 check_output = check_path
 
@@ -32,6 +33,9 @@ def view(model: Path, request: TraceRequest, name: str | None, choices: Choices)
             raise InputError(f"{model} is a trace, which has its input already; leave {request.inputs[0]!r} out")
         return tasks_show.show_trace(Trace.open(model), name, choices)
     task, pipeline = open_model(model)
+    for text in request.inputs:
+        if not task.takes_images and is_image(text) and Path(text).is_file():
+            raise InputError(f"{text} is an image, and {model} takes texts; wanted a text, or a model for images")
     return tasks_show.show(task, pipeline, request, name, choices)
 
 

@@ -144,9 +144,12 @@ class Effect:
 def choice_log_probability(output: Any, position: int | None, choice: int | None = None) -> tuple[float, int]:
     """The log probability of a choice in the model's output, and the choice; None: the most probable one.
 
-    `output` is logits (1, T, V) of positions, or (1, C) of a row; of several outputs the first.
+    `output` is logits (1, T, V) of positions, (1, C) of a row, or (1,) of whether two things match; of several outputs
+    the first.
     """
     logits = output if isinstance(output, Tensor) else output[0]
+    if isinstance(logits, Tensor) and logits.dim() == 1:
+        return float(nn.functional.logsigmoid(logits[0])), 0
     if not isinstance(logits, Tensor) or logits.dim() not in (2, 3):
         raise InputError("this model has no head whose choice could be measured")
     row = logits[0] if logits.dim() == 2 else logits[0, -1 if position is None else position]
