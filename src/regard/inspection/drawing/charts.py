@@ -46,7 +46,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Mark:
-    """A dashed line across the chart at one x, with a name at its top."""
+    """A dashed line across the chart at one x, with a name at its foot."""
 
     x: float
     name: str
@@ -70,9 +70,13 @@ def chart(
     items: list[Item] = [Text(x, y + HEAD / 2 - GAP, up.name, 8, INK), *_axes(left, top, size, across, up)]
     for mark in marks:
         (at, _) = place(mark.x, up.ticks[0])
-        items += [Line([(at, top), (at, top + high)], FAINT, 0.8, dashed=True), Text(at + GAP, top + 6, mark.name, 8)]
+        items += [
+            Line([(at, top), (at, top + high)], FAINT, 0.8, dashed=True),
+            Text(at + GAP, top + high - 7, mark.name, 8),
+        ]
     for curve in curves:
         items += _curve(curve, [place(*point) for point in zip(curve.x, curve.y, strict=True)])
+    items += _names(curves, [place(curve.x[-1], curve.y[-1]) for curve in curves])
     named = max((text_width(curve.name, 8) for curve in curves), default=0.0)
     return Block(items, left + wide + GAP + named - x, HEAD + high + FOOT)
 
@@ -96,12 +100,22 @@ def _axes(left: float, top: float, size: tuple[float, float], across: Axis, up: 
 
 
 def _curve(curve: Curve, points: Sequence[tuple[float, float]]) -> list[Item]:
-    """The line, its dots and its name."""
+    """The line and its dots."""
     items: list[Item] = [Line(points, curve.color, 1.6, title=curve.name)]
     if curve.dots:
         for (at, down), one, other in zip(points, curve.x, curve.y, strict=True):
             title = f"{curve.name}: {one:g} → {other:.6g}"
             box = (at - DOT / 2, down - DOT / 2, DOT, DOT)
             items.append(Rectangle(*box, curve.color, None, radius=DOT / 2, title=title))
-    items.append(Text(points[-1][0] + GAP, points[-1][1], curve.name, 8, curve.color))
+    return items
+
+
+def _names(curves: Sequence[Curve], ends: Sequence[tuple[float, float]]) -> list[Item]:
+    """The name of each curve at its end; names that would overlap are moved down."""
+    items: list[Item] = []
+    free = -math.inf
+    for curve, (x, y) in sorted(zip(curves, ends, strict=True), key=lambda one: one[1][1]):
+        y = max(y, free)
+        items.append(Text(x + GAP, y, curve.name, 8, curve.color))
+        free = y + 10
     return items

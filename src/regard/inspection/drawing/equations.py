@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from regard.inspection.drawing.colors import FAINT, INK
+from regard.inspection.drawing.colors import FAINT, INK, KEY, QUERY
 from regard.inspection.drawing.layout import GAP, Block, Style, labelled
 from regard.inspection.drawing.scene import Item, Matrix, Text
 from regard.inspection.maps.labels import text_width
@@ -32,6 +32,7 @@ class Part:
     has_labels: bool = False  # of its rows
     sign: str = ""
     bias: np.ndarray | None = None  # a row below
+    colors: tuple[str, str] = (QUERY, KEY)  # of the labels of rows and columns
     digits: int | None = None  # None: as many as there is room for
 
     @property
@@ -61,14 +62,14 @@ def _line(x: float, y: float, parts: Sequence[Part]) -> Block:
     """Matrices side by side: their first rows at one height, the operators at the middle of the shortest."""
     items: list[Item] = []
     across, bottom = x, y
-    above = [_matrix(_drawn(0, 0, part)).y for part in parts]
+    above = [_matrix(_drawn(0, 0, part, 0)).y for part in parts]
     middle = y + max(above) + CELL[1] * min(len(part.shown) for part in parts) / 2
     for part, own in zip(parts, above, strict=True):
         if part.sign:
             items.append(Text(across + SIGN / 2, middle, part.sign, 13, anchor="center"))
             across += SIGN
         top = y + max(above) - own
-        block = _drawn(across, top, part)
+        block = _drawn(across, top, part, y if part.columns else top)
         items += block.items
         across, bottom = across + block.width, max(bottom, top + block.height)
     return Block(items, across - x, bottom - y)
@@ -78,8 +79,8 @@ def _matrix(block: Block) -> Matrix:
     return next(item for item in block.items if isinstance(item, Matrix))
 
 
-def _drawn(x: float, y: float, part: Part) -> Block:
-    """A matrix below its name and its size."""
+def _drawn(x: float, y: float, part: Part, name_y: float) -> Block:
+    """A matrix below its name and its size, which stand at `name_y`."""
     shown, columns = part.shown, list(part.columns[:COLUMNS])
     rows = list(part.rows[:ROWS])
     masked = None if part.masked is None else part.masked[:ROWS, :COLUMNS]
@@ -87,12 +88,12 @@ def _drawn(x: float, y: float, part: Part) -> Block:
     digits = part.digits if part.digits is not None else 2 if max(high, -low) < 10 else 1
     labels = (rows if part.has_labels else [], columns)
     above = NAME if columns else 0.0  # else the name stands where the labels of columns would
-    style = Style(CELL, part.ramp, low, high, digits)
+    style = Style(CELL, part.ramp, low, high, digits, part.colors)
     block = labelled(x, y + above, shown, *labels, style, masked=masked, name=part.name)
     matrix = replace(_matrix(block), rows=rows, columns=columns)
     items: list[Item] = [matrix, *(item for item in block.items if not isinstance(item, Matrix))]
-    items.append(Text(matrix.x, y + NAME / 2, part.name, bold=True))
-    size = Text(matrix.x + text_width(part.name, 10) + 2 * GAP, y + NAME / 2, part.size, 7, FAINT)
+    items.append(Text(matrix.x, name_y + NAME / 2, part.name, bold=True))
+    size = Text(matrix.x + text_width(part.name, 10) + 2 * GAP, name_y + NAME / 2, part.size, 7, FAINT)
     items.append(size)
     height = block.height + above
     if part.bias is not None:
