@@ -28,7 +28,12 @@ def draw() -> Figure:
         _frame(
             "softmax", "Each row sums to 1; what was masked has the weight 0.", steps.weights, Style((34, 20)), hidden
         ),
-        _frame("multiplied", "A slip: multiplied by -∞ and 0 instead, the rows are NaN.", multiplied, Style((34, 20))),
+        _frame(
+            "multiplied",
+            "A slip: multiplied by -∞ instead, a negative score becomes +∞, and its row NaN.",
+            multiplied,
+            Style((34, 20)),
+        ),
     ]
     return Figure(frames, "step", 2)
 
