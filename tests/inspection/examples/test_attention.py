@@ -146,6 +146,9 @@ def test_a_wish_returns_a_mixture_of_the_values():
         drawn = matrices(scene)
         np.testing.assert_allclose(drawn["weights"].values[:, 0], weights, rtol=1e-5)
         np.testing.assert_allclose(drawn["returned"].values, [[weights @ values[:, 0].numpy()]], rtol=1e-5)
+        assert has_title(
+            scene, f"WALL-E → softmax: {float(movies.look_up(list(movies.WISHES)[number]).weights[0, 5]):.6g}"
+        )
     assert any(text.startswith("returned: 0.96 WALL-E + ") for text in texts(frame("movies", 1)))
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.inspection.drawing.colors import INK, RAMPS
 from regard.inspection.drawing.layout import GAP, MARGIN, TOP, Style, framed, labelled, widest
-from regard.inspection.drawing.scene import Figure, Frame, Item, Scene, Text
+from regard.inspection.drawing.scene import Figure, Frame, Item, Matrix, Scene, Text
 from regard.layers.attention import Dot, Steps, attend_written_out
 
 ATTRIBUTES = ("space", "action", "comedy", "romance", "cartoon")
@@ -83,9 +83,11 @@ def _table(
 ) -> list[Item]:
     """A matrix whose first column begins at x, its labels to the left and above, and its name on top."""
     x, y = place
+    names = rows or (list(MOVIES) if len(values) > 1 else ["returned"])  # for titles
     named = replace(style, colors=(RAMPS[style.ramp][2],) * 2)
     block = labelled(x - widest(rows) - GAP, y + NAME, values.numpy(), rows, columns, named, name=name or columns[0])
-    return [*block.items, Text(x, y + NAME / 2, name, 10, RAMPS[style.ramp][2], bold=True)]
+    titled = [replace(item, rows=names) if isinstance(item, Matrix) else item for item in block.items]
+    return [*titled, Text(x, y + NAME / 2, name, 10, RAMPS[style.ramp][2], bold=True)]
 
 
 def _mixture(weights: Tensor) -> str:
