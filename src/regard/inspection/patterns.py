@@ -10,7 +10,7 @@ PATTERNS = {
     "next": "most weight on the token after",
     "diagonal": "most weight on the same position",
     "first": "most weight on the first token",
-    "separator": "most weight on special tokens",
+    "separator": "most weight on special tokens but the first",
     "focused": "most weight on one token, of no fixed place",
     "broad": "the weight is spread over many tokens",
 }
@@ -33,7 +33,7 @@ def head_pattern(weights: np.ndarray, special: np.ndarray | None = None, *, squa
         shares["diagonal"] = float(np.mean(np.diagonal(weights)[1:]))
     shares["first"] = float(rows[1:, 0].mean()) if len(rows) > 1 else 0.0
     if special is not None and special[1:].any():
-        shares["separator"] = float(rows[:, special].sum(-1).mean())
+        shares["separator"] = float(rows[:, 1:][:, special[1:]].sum(-1).mean())
     best = max(shares, key=lambda name: shares[name])
     if shares[best] >= SHARE:
         return best
