@@ -18,7 +18,7 @@ from regard.errors import ConfigError, InputError
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation.decode import Limits
 from regard.generation.strategies import penalize_repetition
-from regard.ops import sampling as module
+from regard.layers import sampling as module
 from tests.contracts.examples import CAUSAL_LM, example_of
 
 END = 2

@@ -164,7 +164,7 @@ def test_renormalized_beams_are_those_of_transformers(pieces, inputs, tmp_path):
     edit_json(folder / "generation_config.json", renormalize_logits=True)
     ours, theirs = regard.load(folder), MarianMTModel.from_pretrained(folder).eval()
     wanted = theirs.generate(inputs, attention_mask=inputs != 299)
-    limits = ours._limits(inputs, list(range(50)))
+    limits = ours.limits(inputs, list(range(50)))
     assert limits.renormalize
     found = generate(ours.model, inputs, ours.strategy, limits)
     for row, hypotheses in zip(wanted.tolist(), found, strict=True):

@@ -16,7 +16,7 @@ from torch import Tensor
 from regard.errors import ConfigError
 from regard.generation.beam import beam_search
 from regard.generation.decode import Generator, Hypothesis, Limits, Strategy, decode, decode_unscored, shortlist_of
-from regard.ops.sampling import apply_temperature, cut_tail
+from regard.layers.sampling import apply_temperature, cut_tail
 from regard.ops.topk import argmax
 
 MAX_TEXTS = 100_000  # samples or beams of one input, each a row of the batch

@@ -49,17 +49,20 @@ class Captured(dict[str, list[Tensor]]):
 def capture(model: nn.Module, *patterns: str, gradients: bool = False) -> Iterator[Captured]:
     """Capture the values of all points whose path matches a pattern, one value a call.
 
-    A pattern that matches nothing, and a point that is never reached inside the block, is an error. With `gradients`
-    the values stay in the graph of autograd, and keep their gradients.
+    A pattern that matches nothing, or nothing that is reached inside the block, is an error; of a pattern with * the
+    points that were not reached are left out. With `gradients` the values stay in the graph of autograd, and keep their
+    gradients.
     """
     captured = Captured((path, []) for path in matching_points(model, *patterns))
     with ExitStack() as stack:
         for path, values in captured.items():
             stack.callback(watch_point(model, path, _append_to(values, gradients)))
         yield captured
-    never_reached = [path for path, values in captured.items() if not values]
-    if never_reached:
-        raise InputError(f"{never_reached[0]} was captured but never reached; run the model inside the `with` block")
+    for path in [path for path, values in captured.items() if not values]:
+        del captured[path]
+    for pattern in patterns:
+        if not any(fnmatchcase(path, pattern) for path in captured):
+            raise InputError(f"{pattern} was captured but never reached; run the model inside the `with` block")
 
 
 def points(model: nn.Module) -> dict[str, nn.Module]:

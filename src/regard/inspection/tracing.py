@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from regard.errors import InputError
-from regard.inspection.capture import capture, matching_points
+from regard.inspection.capture import capture
 from regard.inspection.trace import IMAGE, Axis, Trace, TraceInfo, attentions_of, joined, modules_of, versions
 
 MAX_BYTES = 2 * 2**30  # of all values of a trace
@@ -40,12 +40,11 @@ def record(
 ) -> Trace:
     """The trace of one pass: the values of all points whose path matches; `interventions` are those in force."""
     model: nn.Module = pipeline.model
-    chosen = matching_points(model, *patterns)
     seen = 0
     values: dict[str, np.ndarray] = {}
-    with capture(model, *chosen) as captured:
+    with capture(model, *patterns) as captured:
         inputs.forward()
-    for path in chosen:
+    for path in list(captured):
         values[path] = joined(path, captured.pop(path))
         seen += values[path].nbytes
         if seen > MAX_BYTES:

@@ -19,7 +19,7 @@ from regard.inspection.predictions import (
 )
 from regard.inspection.trace import Axis
 from regard.inspection.views.base import Choices, Subject, View, find_token
-from regard.ops.sampling import apply_temperature, kept_ids
+from regard.layers.sampling import apply_temperature, kept_ids
 
 ROW = 14.0  # of one bar, in points
 MASK = "[MASK]"
