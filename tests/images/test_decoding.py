@@ -160,6 +160,15 @@ def test_the_largest_picture_and_the_largest_file(monkeypatch, tmp_path):
     assert f"has {len(data)} bytes, at most 10 wanted" in failure(tmp_path / "a.png")
 
 
+@pytest.mark.parametrize(("size", "mode"), [((3, 70_000), "L"), ((5_000, 4_001), "LA"), ((5_000, 4_001), "I;16")])
+def test_a_long_picture_and_a_large_deep_one_take_no_memory(size, mode):
+    """Their rows compress to next to nothing; decoded, they would take several copies."""
+    stream = io.BytesIO()
+    Image.new(mode, size).save(stream, "PNG")
+    said = failure(stream.getvalue())
+    assert f"is {size[0]:,} × {size[1]:,}, at most" in said
+
+
 def test_what_is_no_file(tmp_path):
     assert failure(tmp_path / "a.png") == f"{tmp_path}/a.png: cannot be read (no such file or directory)"
     assert "is not a file" in failure(tmp_path)

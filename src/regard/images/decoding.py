@@ -11,7 +11,9 @@ from PIL.PngImagePlugin import PngImageFile
 from regard.errors import ImageError
 from regard.images.containers import detect_format, strip_jpeg, strip_png
 
-MAX_PIXELS = 50_000_000  # three bytes each as RGB
+MAX_PIXELS = 50_000_000  # four bytes each while decoding
+MAX_DEEP_PIXELS = 20_000_000  # with transparency or 16 bits, which take several copies
+MAX_SIDE = 65_535  # as JPEG has; a row costs memory besides its pixels
 MAX_BYTES = 256 << 20  # of a file
 TRANSPOSE_TO_UPRIGHT = {  # by EXIF orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -56,7 +58,7 @@ def _decode(data: bytes) -> Image.Image:
     try:
         # Not Image.open: it warns through a filter that threads share, and accepts other formats.
         image = PngImageFile(io.BytesIO(stripped.data)) if is_png else JpegImageFile(io.BytesIO(stripped.data))
-        _check_size(*image.size)
+        _check_size(*image.size, MAX_DEEP_PIXELS if _is_deep(image) else MAX_PIXELS)
         return _to_upright(_to_rgb(image), stripped.orientation)
     except ImageError:
         raise
@@ -65,9 +67,15 @@ def _decode(data: bytes) -> Image.Image:
         raise ImageError(f"is damaged or truncated ({reason})") from error
 
 
-def _check_size(width: int, height: int) -> None:
-    if width * height > MAX_PIXELS:
-        raise ImageError(f"is {width:,} × {height:,}, at most {MAX_PIXELS:,} pixels wanted; make it smaller")
+def _is_deep(image: Image.Image) -> bool:
+    return "transparency" in image.info or image.mode in ("RGBA", "LA", "PA") or image.mode.startswith("I")
+
+
+def _check_size(width: int, height: int, most: int) -> None:
+    if width * height > most:
+        raise ImageError(f"is {width:,} × {height:,}, at most {most:,} pixels wanted; make it smaller")
+    if max(width, height) > MAX_SIDE:
+        raise ImageError(f"is {width:,} × {height:,}, at most {MAX_SIDE:,} wanted a side; make it smaller")
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
@@ -78,7 +86,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
     if "transparency" in image.info or image.mode in ("RGBA", "LA", "PA"):
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _to_upright(image: Image.Image, orientation: int) -> Image.Image:
