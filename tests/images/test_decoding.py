@@ -1,5 +1,6 @@
 """Reading pictures: every way of writing gives the colors it means, every bad file is one line."""
 
+import io
 import os
 import tracemalloc
 
