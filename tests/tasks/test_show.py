@@ -167,3 +167,10 @@ def test_a_head_that_is_switched_off_changes_the_trace_and_is_named(tmp_path):
     assert not changed.value("blocks.0.attention.head_outputs")[0].any()
     assert np.abs(changed.value("blocks.0.hidden") - plain.value("blocks.0.hidden")).max() > 1e-6
     assert find_view("heads").summary
+
+
+def test_all_views_and_examples_are_listed_without_a_model(here):
+    listed = json.loads(here("show", "--list", "--json").stdout)
+    assert list(listed["views"]) == list(VIEWS)
+    assert "thinking" in listed["examples"]
+    assert "binary-positions" in here("show", "--list").stdout

@@ -20,8 +20,12 @@ def show(
         list[str] | None, typer.Argument(metavar="[INPUT]...", help="A text, or an image and a text about it.")
     ] = None,
     view: Annotated[str | None, typer.Option(help="What to look at; default: what says most about the model.")] = None,
-    example: Annotated[str | None, typer.Option(help="A figure of the lectures; needs no model.")] = None,
-    listing: Annotated[bool, typer.Option("--list", help="List the views and the taps of the model.")] = False,
+    example: Annotated[
+        str | None, typer.Option(help="A figure of the lectures, without a model: positions, mask, …")
+    ] = None,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List the views and the inner values of the model; without one, all.")
+    ] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A .png, .svg, .pdf or .html file.")] = None,
     token: Annotated[str | None, typer.Option(help="A token of the text, by its letters or its number.")] = None,
     attention: Annotated[str | None, typer.Option(help='A pattern of paths: "decoder.*.cross_attention".')] = None,
@@ -64,11 +68,11 @@ def show(
         if model is not None:
             raise InputError(f"--example {example} needs no model; leave {model} out")
         figure = showing.example(example)
-    elif model is None:
-        raise InputError("nothing to show; give a model and an input, or --example positions")
     elif listing:
-        showing.print_list(Path(model), as_json)
+        showing.print_list(None if model is None else Path(model), as_json)
         return
+    elif model is None:
+        raise InputError("nothing to show; give a model and an input, or --example positions; see --list")
     else:
         from regard.inspection.views.base import Choices
         from regard.tasks.base import TraceRequest

@@ -45,29 +45,42 @@ def example(name: str) -> Figure:
     return draw_example(name)
 
 
-def print_list(model: Path, as_json: bool) -> None:
-    """The views that a model has, and the names of its inner values."""
+def print_list(model: Path | None, as_json: bool) -> None:
+    """The views and the names of the inner values of a model; without one, all views and examples."""
+    from regard.inspection.examples import EXAMPLES
+    from regard.inspection.views import VIEWS, find_view, views_of
+
+    found, paths = _views_and_points(model) if model else (None, [])
+    views = [find_view(name) for name in VIEWS] if found is None else views_of(found)
+    listed: dict[str, Any] = {"views": {one.name: one.summary for one in views}}
+    listed |= {"taps": paths} if model else {"examples": EXAMPLES}
+    if as_json:
+        print_json(listed)
+        return
+    show("views (--view):")
+    for name, summary in listed["views"].items():
+        show(f"  {name:18} {summary}")
+    if model is None:
+        show("figures of the lectures (--example):")
+        for name, summary in EXAMPLES.items():
+            show(f"  {name:18} {summary}")
+        return
+    show("inner values (regard trace --taps, regard.capture):")
+    for path in paths:
+        show(f"  {path}")
+
+
+def _views_and_points(model: Path) -> tuple[Any, list[str]]:
+    """What a model or a trace says of itself, and the names of its inner values."""
     from regard.inspection.capture import points
     from regard.inspection.trace import Trace, is_trace
-    from regard.inspection.views import views_of
     from regard.tasks.show import describe
 
     if is_trace(model):
         trace = Trace.open(model)
-        info, paths = trace.info, list(trace.values)
-    else:
-        task, pipeline = open_model(model)
-        info, paths = describe(task, pipeline), list(points(pipeline.model))
-    found = views_of(info)
-    if as_json:
-        print_json({"views": {one.name: one.summary for one in found}, "taps": paths})
-        return
-    show("views (--view):")
-    for one in found:
-        show(f"  {one.name:14} {one.summary}")
-    show("inner values (regard trace --taps, regard.capture):")
-    for path in paths:
-        show(f"  {path}")
+        return trace.info, list(trace.values)
+    task, pipeline = open_model(model)
+    return describe(task, pipeline), list(points(pipeline.model))
 
 
 def print_figure(figure: Figure) -> None:
