@@ -17,7 +17,9 @@ Encode = Callable[[Tensor, Tensor | None, Tensor | Varlen], Tensor]
 def unpadded_is_faster(encoder: nn.Module, head_width: int) -> bool:
     """Leave out padding: attention has a fast varlen form here, and nobody watches a padded value."""
     weight = next(encoder.parameters(), None)
-    return weight is not None and varlen_is_fast(weight, head_width) and not watched(encoder)
+    if weight is None or not varlen_is_fast(weight, head_width) or watched(encoder):
+        return False
+    return not any(module._forward_hooks for module in encoder.modules())  # of `capture` on what is no tap
 
 
 def encode_unpadded(encode: Encode, ids: Tensor, mask: Tensor, *, encoder: nn.Module, head_width: int) -> Tensor:
