@@ -33,14 +33,18 @@ class Tap(nn.Module):
     def watch(self, watcher: Watcher, *, first: bool = False) -> Callable[[], None]:
         """Let a watcher see every value from now on; returns what ends it. `first`: before the watchers there are."""
         global _num_watchers
-        self._watchers = (watcher, *self._watchers) if first else (*self._watchers, watcher)
-        _num_watchers += 1
-        return lambda: self._unwatch(watcher)
 
-    def _unwatch(self, watcher: Watcher) -> None:
+        def own(value: Tensor) -> Tensor | None:  # one function may watch a tap twice, and end once
+            return watcher(value)
+
+        self._watchers = (own, *self._watchers) if first else (*self._watchers, own)
+        _num_watchers += 1
+        return lambda: self._unwatch(own)
+
+    def _unwatch(self, own: Watcher) -> None:
         global _num_watchers
-        if watcher in self._watchers:
-            self._watchers = tuple(other for other in self._watchers if other is not watcher)
+        if own in self._watchers:
+            self._watchers = tuple(other for other in self._watchers if other is not own)
             _num_watchers -= 1
 
     def forward(self, value: Tensor) -> Tensor:
