@@ -34,7 +34,9 @@ def intervene(model: nn.Module, interventions: Sequence[Intervention]) -> Iterat
     """Apply the changes while the block runs, before anything else sees the values; yields their descriptions."""
     with ExitStack() as stack:
         for one in reversed(interventions):
-            (path,) = matching_points(model, one.path)
+            path, *others = matching_points(model, one.path)
+            if others:
+                raise InputError(f"{one.path} is {path}, {others[0]}, …; an intervention changes one point, name it")
             stack.callback(watch_point(model, path, one.change, first=True))
         yield [one.description for one in interventions]
 
@@ -117,7 +119,7 @@ def patch(path: str, position: int, value: np.ndarray) -> Intervention:
 def parse_switch(text: str) -> Intervention:
     """What --off PATH:HEAD says: "blocks.0.attention:3"."""
     path, colon, head = text.rpartition(":")
-    if not colon or not head.isdigit():
+    if not colon or not head.isdecimal():
         raise InputError(
             f"--off {text}: wanted PATH:HEAD, such as blocks.0.attention:3; see `regard show MODEL --list`"
         )

@@ -132,6 +132,6 @@ def find_token(axis: Axis, token: str | None) -> int:
         places = [number for number, label in enumerate(labels) if label == token.casefold()]
         if places:
             return places[-1]
-    if token.isdigit() and int(token) < len(axis.tokens):
+    if token.isdecimal() and int(token) < len(axis.tokens):
         return int(token)
     raise InputError(f"there is no token {token!r}; this text has {', '.join(axis.tokens)}")
