@@ -8,7 +8,7 @@ from regard.inspection.drawing.colors import IMAGE, INK, KEY, PAPER, QUERY
 from regard.inspection.drawing.layout import TOP, Style, labelled, widest
 from regard.inspection.drawing.scene import Figure, Frame, Item, Picture, Rectangle, Scene, Text, heading
 from regard.inspection.trace import Trace, TraceInfo
-from regard.inspection.views.base import Choices, Subject, View, choose_attention, find_token
+from regard.inspection.views.base import Choices, Subject, View, choose_attention, find_token, layer_of
 
 SIDE = 200.0
 MAX_LABELS = 40  # more regions are cells of a grid, and have no labels
@@ -20,15 +20,15 @@ CAPTION = (
 def draw(subject: Subject, choices: Choices) -> Figure:
     """The mean over all layers and heads, then each layer."""
     trace = subject.trace
-    to_regions = [one for one in choose_attention(trace, choices) if (one.queries, one.keys) == ("text", "regions")]
-    to_text = [one for one in trace.attentions() if (one.queries, one.keys) == ("regions", "text")]
-    if choices.layer is not None:
-        to_text = [to_text[min(choices.layer, len(to_text) - 1)]]
+    to_regions = choose_attention(trace, choices, where=lambda one: (one.queries, one.keys) == ("text", "regions"))
+    layers = [layer_of(trace, one) for one in to_regions]
+    all_to_text = [one for one in trace.info.attentions if (one.queries, one.keys) == ("regions", "text")]
+    to_text = [all_to_text[layer] for layer in layers]
     pairs = [(trace.weights(a).mean(0), trace.weights(b).mean(0)) for a, b in zip(to_regions, to_text, strict=True)]
     token = _token(trace, choices, np.mean([one for one, _ in pairs], axis=0))
     mean = [np.mean([pair[side] for pair in pairs], axis=0) for side in (0, 1)]
     frames = [Frame("mean of all layers", partial(_scene, trace, mean[0], mean[1], token, "mean of all layers"))]
-    for layer, (regions, text) in enumerate(pairs):
+    for layer, (regions, text) in zip(layers, pairs, strict=True):
         frames.append(Frame(f"layer {layer}", partial(_scene, trace, regions, text, token, f"layer {layer}")))
     return Figure(frames, "layer")
 

@@ -9,7 +9,15 @@ from regard.inspection.drawing.colors import IMAGE
 from regard.inspection.drawing.layout import TOP
 from regard.inspection.drawing.scene import Figure, Frame, Item, Picture, Scene, Text, heading
 from regard.inspection.trace import Trace
-from regard.inspection.views.base import Choices, Subject, View, check_head, choose_attention, needs_interface
+from regard.inspection.views.base import (
+    Choices,
+    Subject,
+    View,
+    check_head,
+    choose_attention,
+    layer_of,
+    needs_interface,
+)
 
 SIDE = 96.0
 ROW = 5  # pictures in a row
@@ -22,11 +30,12 @@ CAPTION = "Bright and violet is where the model looks while it writes the word; 
 def draw(subject: Subject, choices: Choices) -> Figure:
     """The mean over all heads that look at the image, then each head."""
     trace = subject.trace
-    chosen = [one for one in choose_attention(trace, choices) if (one.queries, one.keys) == ("target", "image")]
+    chosen = choose_attention(trace, choices, where=lambda one: (one.queries, one.keys) == ("target", "image"))
     every = [trace.weights(one) for one in chosen]
     mean: np.ndarray = np.concatenate(every).mean(0)
     frames = [Frame("mean of all heads", partial(_scene, trace, mean, "mean of all heads"))]
-    for layer, weights in enumerate(every):
+    for attention, weights in zip(chosen, every, strict=True):
+        layer = layer_of(trace, attention)
         check_head(choices.head, len(weights))
         for head in range(len(weights)) if choices.head is None else [choices.head]:
             name = f"layer {layer}, head {head}"
