@@ -1,5 +1,6 @@
 """What `regard show` and `regard trace` share: open what is looked at, and print it."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +100,15 @@ def to_data(figure: Figure) -> dict[str, Any]:
             "name": item.name,
             "rows": [item.row(number) for number in range(len(item.values))],
             "columns": [item.column(number) for number in range(item.values.shape[1])],
-            "values": item.values.astype(float).tolist(),
+            "values": [[_json_number(value) for value in row] for row in item.values.astype(float).tolist()],
         }
         for item in scene.items
         if isinstance(item, Matrix)
     ]
     texts = [item.text for item in scene.items if isinstance(item, Text)]
     return {"title": scene.title, "caption": scene.caption, "matrices": matrices, "texts": texts}
+
+
+def _json_number(value: float) -> float | str:
+    """JSON has no infinity, which masked scores are, and no NaN: they are written as strings."""
+    return value if math.isfinite(value) else str(value)
