@@ -8,6 +8,7 @@ import torch
 from regard.cli.showing import to_data
 from regard.errors import InputError
 from regard.inspection.capture import capture
+from regard.inspection.drawing.html import to_html
 from regard.inspection.drawing.scene import Figure, Matrix, Scene
 from regard.inspection.interventions import intervene, parse_switch, scale_head
 from regard.inspection.views import find_view
@@ -79,3 +80,10 @@ def test_layers_of_a_captioner_are_those_that_look_at_the_image():
     assert [frame.name for frame in figure.frames][1] == "layer 1, head 0"
     with pytest.raises(InputError):
         find_view("image").draw(subject, Choices(attention="decoder.blocks.*.attention"))
+
+
+@pytest.mark.parametrize("name", ["heads", "head", "masks"])
+def test_a_vit_has_a_label_for_its_first_token(name):
+    view = find_view(name)
+    figure = view.draw(traced("captioner", view, number=5), Choices())
+    to_html(figure)

@@ -14,7 +14,7 @@ not compute all logits at once. Every model has `input_embeddings`; what generat
 attention to the source; `blocks`, if there are any, are what is compiled, checkpointed and sharded one by one.
 `attention_axes` says for every attention of the model what its queries and its keys are, by a pattern of its path:
 {"decoder.blocks.*.cross_attention": ("target", "source")}. The axes are source and target (seq2seq), text (causal_lm,
-encoder), image and target (captioner), text and regions (vision_language).
+encoder), image, target and the patches of a ViT (captioner), text and regions (vision_language).
 
 The config of each has `flops`: the cost of a forward pass over one row, a `regard.layers.cost.ForwardCost`:
 

@@ -145,6 +145,7 @@ class LogitsAndWeights(NamedTuple):
 
 
 AXES = {
+    "encoder.transformer.blocks.*.attention": ("patches", "patches"),  # of a ViT: [CLS], then the cells
     "encoder.*blocks.*.attention": ("image", "image"),
     "decoder": ("target", "image"),
     "decoder.blocks.*.attention": ("target", "target"),

@@ -53,7 +53,8 @@ def traced(
         size = model.config.image_size
         pixels = torch.rand(1, 3, size, size, generator=torch.Generator().manual_seed(4))
         grid = Axis(tokens=tuple(map(str, range(model.config.num_cells))), grid=(model.config.grid,) * 2)
-        inputs = TraceInputs({"image": grid, "target": axis_of(TARGET, **chosen)}, lambda: model(pixels, target))
+        axes = {"image": grid, "target": axis_of(TARGET, **chosen), "patches": Axis(tokens=("[CLS]", *grid.tokens))}
+        inputs = TraceInputs(axes, lambda: model(pixels, target))
     else:
         segments = torch.tensor([[0] * 3 + [1] * (len(ids) - 3)])
         facts: dict[str, Any] = {"segment_ids": tuple(segments[0].tolist())}

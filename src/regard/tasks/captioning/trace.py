@@ -36,4 +36,6 @@ def trace_inputs(pipeline: Captioner, request: TraceRequest) -> TraceInputs:
             next_tokens=tuple(tokenizer.token_labels(target)),
         ),
     }
+    if config.encoder == "vit":
+        axes["patches"] = Axis(tokens=("[CLS]", *cells))
     return TraceInputs(axes, lambda: pipeline.model(inputs, decoder_input), {"text": written}, "greedy", pixels)
