@@ -199,3 +199,12 @@ def test_one_file_is_replaced_whole(tmp_path):
     write_file(path, json.dumps({"a": 1}).encode())
     assert json.loads(path.read_bytes()) == {"a": 1}
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_to_a_folder_stays_and_its_folder_is_replaced(tmp_path):
+    write_folder(tmp_path / "real", {"a": b"old"})
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_folder(tmp_path / "link", {"a": b"new"})
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "a").read_bytes() == b"new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]

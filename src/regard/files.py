@@ -94,7 +94,8 @@ class DigestedFile:
 
 
 def write_folder(folder: Path, files: Files) -> None:
-    """Write a folder with a manifest atomically, replacing an old one."""
+    """Write a folder with a manifest atomically, replacing an old one; a link stays, and its folder is replaced."""
+    folder = folder.resolve() if folder.is_symlink() else folder
     new = folder.with_name(f".new-{folder.name}")
     with os_errors_named(f"write {folder}"):
         folder.parent.mkdir(parents=True, exist_ok=True)

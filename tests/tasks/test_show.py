@@ -169,6 +169,14 @@ def test_a_head_that_is_switched_off_changes_the_trace_and_is_named(tmp_path):
     assert find_view("heads").summary
 
 
+def test_what_a_trace_file_cannot_show_is_said(here, tmp_path):
+    path = tmp_path / "t.safetensors"
+    assert here("trace", FOLDERS / "rnn", "the house is big", "--taps", "bridge.*", "-o", path).returncode == 0
+    assert "this trace has no gates" in here("show", path, "--view", "states").stderr
+    assert "need the model's folder" in here("show", path, "--off", "bridge:0").stderr
+    assert "runs the model" in here("show", path, "--view", "next").stderr
+
+
 def test_all_views_and_examples_are_listed_without_a_model(here):
     listed = json.loads(here("show", "--list", "--json").stdout)
     assert list(listed["views"]) == list(VIEWS)

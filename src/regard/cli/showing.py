@@ -32,6 +32,10 @@ def view(model: Path, request: TraceRequest, name: str | None, choices: Choices)
     if is_trace(model):
         if request.inputs:
             raise InputError(f"{model} is a trace, which has its input already; leave {request.inputs[0]!r} out")
+        if request.switched_off or request.target is not None or request.max_new_tokens or request.boxes:
+            raise InputError(
+                f"{model} is a trace: --off, --target, --max-new-tokens and --boxes need the model's folder"
+            )
         return tasks_show.show_trace(Trace.open(model), name, choices)
     task, pipeline = open_model(model)
     for text in request.inputs:

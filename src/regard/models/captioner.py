@@ -274,8 +274,7 @@ class LSTMDecoder(AttentionTaps):
         self.output_context = Linear(width, width, bias=False)
         self.output = Embedding(config.vocab_size, width, pad_id=padding)
         self.dropout = Dropout(config.dropout)
-        self.states = Tap()
-        self.contexts = Tap()
+        self.states, self.contexts = Tap(), Tap()
 
     @property
     def blocks(self) -> list[nn.Module]:

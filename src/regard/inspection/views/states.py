@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from regard.errors import InputError
 from regard.inspection.drawing.colors import FAINT, INK, KEY
 from regard.inspection.drawing.layout import TOP, Block, heading_width, widest
 from regard.inspection.drawing.scene import Figure, Frame, Item, Matrix, Scene, Text, heading
@@ -33,6 +34,8 @@ def draw(subject: Subject, choices: Choices) -> Figure:
     """One frame for each recurrent layer and direction."""
     trace = subject.trace
     layers = dict.fromkeys(path.rpartition(".")[0] for path in trace.values if path.endswith(".candidate"))
+    if not layers:
+        raise InputError("this trace has no gates; trace again without --taps, or give the model's folder")
     frames = [Frame(layer, partial(_scene, trace, layer)) for layer in layers]
     return Figure(frames, "layer")
 
@@ -49,12 +52,14 @@ def layer_values(trace: Trace, layer: str) -> dict[str, np.ndarray]:
 def _states(trace: Trace, layer: str, width: int) -> np.ndarray | None:
     parent, _, direction = layer.rpartition(".")
     if direction in ("forwards", "backwards"):
-        hidden = trace.values[f"{parent}.hidden"]
+        hidden = trace.values.get(f"{parent}.hidden")
+        if hidden is None:
+            return None
         return hidden[:, :width] if direction == "forwards" else hidden[:, -width:]
     layers = [path for path in trace.values if path.endswith(".candidate") and path.startswith(parent + ".")]
     is_last = layers[-1] == f"{layer}.candidate"  # the model names the states that lead to the logits
-    name = next(path for path in ("states", "decoder.states") if path in trace.values)
-    return trace.values[name] if is_last else None
+    name = next((path for path in ("states", "decoder.states") if path in trace.values), None)
+    return trace.values[name] if is_last and name else None
 
 
 def _scene(trace: Trace, layer: str) -> Scene:
