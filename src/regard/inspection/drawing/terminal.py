@@ -19,6 +19,8 @@ def to_terminal(scene: Scene) -> Line:
     matrices = [item for item in scene.items if isinstance(item, Matrix)]
     for matrix in matrices:
         found.append("\n\n")
+        if len(matrices) > 1 and matrix.name and matrix.values.shape[1] <= MAX_COLUMNS:
+            found.append(f"{printable(matrix.name)}\n", style="not bold dim")
         found.append_text(_matrix(matrix))
     texts = [item for item in scene.items if isinstance(item, Text) and not _is_label(item, matrices)]
     lines = [line for line in _lines(texts) if line not in (scene.title, scene.caption)]
