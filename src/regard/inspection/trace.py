@@ -110,8 +110,12 @@ class Trace:
         ]
 
     def weights(self, attention: AttentionInfo) -> np.ndarray:
-        """The attention weights (heads, queries, keys), in single precision."""
-        return self.value(tap_of(attention.path, "weights")).astype(np.float32)
+        """The attention weights (heads, queries, keys), in single precision; InputError for another shape."""
+        weights = self.value(tap_of(attention.path, "weights")).astype(np.float32)
+        if weights.ndim != 3:
+            path = tap_of(attention.path, "weights")
+            raise InputError(f"{path} of this trace has {weights.ndim} axes; wanted heads, queries and keys")
+        return weights
 
     def save(self, path: Path) -> None:
         """Write the file; an old one is replaced whole or not at all."""
