@@ -6,7 +6,7 @@ import numpy as np
 
 from regard.inspection.attention_overlay import overlay
 from regard.inspection.drawing.colors import IMAGE
-from regard.inspection.drawing.layout import TOP
+from regard.inspection.drawing.layout import TOP, heading_width
 from regard.inspection.drawing.scene import Figure, Frame, Item, Picture, Scene, Text, heading
 from regard.inspection.trace import Trace
 from regard.inspection.views.base import (
@@ -59,7 +59,8 @@ def _scene(trace: Trace, weights: np.ndarray, name: str) -> Scene:
         items.append(Picture(x, y, SIDE, SIDE, overlay(image, cells), said))
         items.append(Text(x + SIDE / 2, y + SIDE + 9, f"{word}  {cells.max():.2f}", color=IMAGE, anchor="center"))
     rows = -(-(len(words) + 1) // ROW)
-    return Scene(8 + ROW * (SIDE + GAP), TOP + rows * (SIDE + 30), items, title, CAPTION)
+    width = max(8 + ROW * (SIDE + GAP), heading_width(title, CAPTION))
+    return Scene(width, TOP + rows * (SIDE + 30), items, title, CAPTION)
 
 
 VIEW = View(
