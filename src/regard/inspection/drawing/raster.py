@@ -1,5 +1,6 @@
 """Draw a scene as PNG or PDF, through matplotlib: the same items at the same places as in the SVG."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from regard.files import atomic_write
 from regard.inspection.drawing.colors import MASKED, shade, text_on
 from regard.inspection.drawing.scene import Item, Line, Matrix, Picture, Rectangle, Scene, Text, printable
 from regard.inspection.drawing.svg import number_text
+from regard.progress import note
 
 POINTS_PER_INCH = 72
 DPI = 200
@@ -25,8 +27,14 @@ def save_raster(scene: Scene, path: Path) -> None:
     axes.set_axis_off()
     for depth, item in enumerate(scene.items):
         _draw(axes, item, depth + 1)
-    with atomic_write(path) as file:
+    with atomic_write(path) as file, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=DPI, facecolor="white")
+    glyphs = [one for one in warned if "missing from font" in str(one.message)]
+    for other in (one for one in warned if one not in glyphs):
+        warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    if glyphs:
+        note(f"{path}: its font lacks some characters, drawn as boxes; .svg and .html use the fonts of the viewer")
 
 
 def _draw(axes: Any, item: Item, depth: int) -> None:
