@@ -172,7 +172,7 @@ class TextGenerator(Showable):
             if not truncate:
                 raise InputError(
                     f"the prompt has {len(ids):,} tokens, this model's context is {self.context:,}; "
-                    "shorten it, or drop its beginning with --truncate left"
+                    "shorten it; `regard run` drops its beginning with --truncate left"
                 )
             ids = self._last(ids, self.context)
         return ids
