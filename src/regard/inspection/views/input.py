@@ -51,7 +51,8 @@ def draw(subject: Subject, choices: Choices) -> Figure:
     y = _embeddings(items, axis, row)
     if getattr(pipeline.tokenizer, "mask_id", None) is not None:
         y = _masking(items, pipeline, axis, row, y + 14)
-    width = max(LEFT + CELL[0] * len(axis.tokens) + 60, heading_width(title, caption))
+    room = 16 + max(text_width(one.text, one.size) for one in items if isinstance(one, Text) and one.x == 8)
+    width = max(LEFT + CELL[0] * len(axis.tokens) + 60, heading_width(title, caption), room)
     return Figure.of(Scene(width, y + 10, items, title, caption))
 
 
