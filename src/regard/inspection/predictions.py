@@ -61,5 +61,5 @@ def text_until(axis: Axis, position: int, longest: int = 40) -> str:
     if span is None:
         text = " ".join(axis.tokens[: position + 1])
     else:
-        text = axis.text.encode()[: span[1]].decode(errors="replace")
+        text = axis.text.encode()[: span[1]].decode(errors="replace").replace("\n", "\\n")
     return text if len(text) <= longest else "…" + text[-longest:]
