@@ -164,7 +164,9 @@
     }
     show(number) {
       const frame = this.data.frames[number], stage = this.shadowRoot.querySelector(".stage");
-      stage.style.cssText = `width:${frame.width}px;height:${frame.height}px`;
+      const room = this.clientWidth - 24;  // up to twice the size of print, as wide as the page
+      const zoom = Math.max(1, Math.min(2, room / frame.width));
+      stage.style.cssText = `width:${frame.width}px;height:${frame.height}px;zoom:${zoom}`;
       stage.innerHTML = frame.svg;
       this.matrices = frame.matrices.map((data) => new Matrix(data, this.ramps));
       for (const matrix of this.matrices) this.place(stage, matrix);

@@ -1,5 +1,6 @@
 """Draw a scene as PNG or PDF, through matplotlib: the same items at the same places as in the SVG."""
 
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from regard.files import atomic_write
 from regard.inspection.drawing.colors import MASKED, shade, text_on
 from regard.inspection.drawing.scene import Item, Line, Matrix, Picture, Rectangle, Scene, Text, printable
 from regard.inspection.drawing.svg import number_text
-from regard.progress import note
+
+logger = logging.getLogger(__name__)
 
 POINTS_PER_INCH = 72
 DPI = 200
@@ -34,7 +36,9 @@ def save_raster(scene: Scene, path: Path) -> None:
     for other in (one for one in warned if one not in glyphs):
         warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
     if glyphs:
-        note(f"{path}: its font lacks some characters, drawn as boxes; .svg and .html use the fonts of the viewer")
+        logger.warning(
+            f"{path}: its font lacks some characters, drawn as boxes; .svg and .html use the fonts of the viewer"
+        )
 
 
 def _draw(axes: Any, item: Item, depth: int) -> None:
