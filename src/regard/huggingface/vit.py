@@ -151,8 +151,8 @@ def read_weights(folder: Path, spec: ViTSpec) -> tuple[dict[str, Tensor], list[s
     where = str(folder / WEIGHTS)
     found = weights(folder)
     found = {name.removeprefix(PREFIX): found[name] for name in found}
-    left_out = sorted(name for name in found if name.startswith(UNUSED))
-    for name in left_out:
+    unused = sorted(name for name in found if name.startswith(UNUSED))
+    for name in unused:
         del found[name]
     with torch.device("meta"):
         wanted = spec.build().state_dict()
@@ -160,7 +160,7 @@ def read_weights(folder: Path, spec: ViTSpec) -> tuple[dict[str, Tensor], list[s
     taken = take(found, {name: name for name in shapes}, shapes, where)
     all_used(found, where)
     ours = {name: tensor.view(wanted[name].shape) for name, tensor in NAMES.to_ours(taken, wanted).items()}
-    return ours, [f"{where}: {', '.join(left_out)}: left out, a captioner does not use them"] if left_out else []
+    return ours, [f"{where}: {', '.join(unused)}: left out, a captioner does not use them"] if unused else []
 
 
 # ------------------------------------------------ ours to theirs

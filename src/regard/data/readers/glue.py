@@ -234,7 +234,7 @@ def _rows(path: Path, wanted: list[str], header: bool) -> Iterator[Row]:
 def _decided(rows: Iterator[Row], undecided: str, report: BadRows) -> Iterator[Row]:
     for line, cells in rows:
         if not isinstance(cells, RowProblem) and cells[-1] == undecided:
-            report.left_out[f"with the label {undecided!r}, without agreement between annotators"] += 1
+            report.excluded[f"with the label {undecided!r}, without agreement between annotators"] += 1
         else:
             yield line, cells
 

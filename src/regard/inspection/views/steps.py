@@ -75,9 +75,9 @@ def _attention(decoding: _Decoding, attention: AttentionInfo, at: int, y: float)
     shown = weights[None, first:][:, :MAX_SHOWN]
     columns = labels[first : first + shown.shape[1]]
     newest = decoding.trace.info.axes[attention.queries].tokens[at]
-    left_out = len(weights) - shown.shape[1]
+    num_omitted = len(weights) - shown.shape[1]
     text = f"attention to the {attention.keys}, mean of the heads of the last layer"
-    text += f" (without {left_out} more positions)" if left_out else ""
+    text += f" (without {num_omitted} more positions)" if num_omitted else ""
     block = labelled(8, y + 14, shown, [newest], columns, Style((26, 20)), name=f"attention to the {attention.keys}")
     return Block([Text(8, y + 5, text, size=8, color=FAINT), *block.items], block.width, block.height + 14)
 

@@ -79,14 +79,14 @@ def prepare(run: CaptioningRun, inputs: TrainingInputs, tokenizer_file: Path) ->
     task = CaptionTraining(tokenizer, run.task, data)
     if inputs.pretrained is None:
         return PreparedTask(task, model, notes)
-    weights, left_out = _vit_weights(find(inputs.pretrained))
-    return PreparedTask(task, model, [*notes, *left_out], warm_start_from(weights))
+    weights, unused = _vit_weights(find(inputs.pretrained))
+    return PreparedTask(task, model, [*notes, *unused], warm_start_from(weights))
 
 
 def _vit_weights(folder: Path) -> tuple[dict[str, Tensor], list[str]]:
     """The weights of the image encoder, and notes on weights of the folder that are not used."""
-    found, left_out = read_weights(folder, read_vit_config(folder))
-    return {f"encoder.transformer.{name}": weight for name, weight in found.items()}, left_out
+    found, unused = read_weights(folder, read_vit_config(folder))
+    return {f"encoder.transformer.{name}": weight for name, weight in found.items()}, unused
 
 
 def _scene_captions(config: CaptionerConfig, settings: CaptionDataConfig) -> Iterator[str]:
