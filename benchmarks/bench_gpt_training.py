@@ -116,7 +116,7 @@ def window() -> Tensor:
 
 def with_regard(compile: bool) -> tuple[Way, float]:
     """A step of ours, and its multiply-adds."""
-    runtime.prepare()
+    runtime.prepare("cpu")
     ids = window()
     batch = TextBatch(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), None, ROWS * CONTEXT)
     model = GPT(CONFIG).train()
@@ -145,7 +145,7 @@ def main() -> None:
     how = "compiled" if compile else "eager"
     for name in list(found)[1:]:
         report(f"train a GPT, {how}", found["regard"], f"{name}, {how}", found[name], "tokens/s")
-    limit = runtime.matrix_limit() / 1e9
+    limit = runtime.matrix_limit(runtime.Runtime()) / 1e9
     report(f"train a GPT, {how}", found["regard"] * flops / 1e9, "a large matrix product", limit, "GFLOP/s")
 
 

@@ -442,7 +442,7 @@ def test_smollm2_is_that_of_transformers(smollm):
         (b"GGUF" + pack("<IQQ", 3, 2**62, 0), "tensors do not fit"),
         (
             b"GGUF" + pack("<IQQ", 3, 1, 0) + pack("<Q", 1) + b"a" + pack("<IQIQ", 1, 8, 0, 2**64 - 64) + bytes(64),
-            "weight b'a' ends at byte",
+            "weight 'a' ends at byte",
         ),
         (
             b"GGUF" + pack("<IQQ", 3, 1, 0) + pack("<Q", 1) + b"a" + pack("<IQIQ", 1, 8, 2, 0) + bytes(64),

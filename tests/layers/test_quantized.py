@@ -10,8 +10,11 @@ from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation.decode import Limits
 from regard.layers.embeddings import Embedding
 from regard.layers.linear import Linear
-from regard.layers.quantized import QuantizedEmbedding, QuantizedLinear, quantize
+from regard.layers.quantized import PackedLinear, QuantizedEmbedding, QuantizedLinear, quantize
 from tests.contracts.examples import CAUSAL_LM, ENCODERS, SEQ2SEQ, example_of, named
+from tests.ops.forms import needs_kernels
+
+QUANTIZED = (QuantizedLinear, PackedLinear)
 
 
 def pair(inner=64, outer=48, *, bias=True):
@@ -190,22 +193,35 @@ def test_weights_that_are_not_on_a_cpu_are_refused():
 def test_a_folder_in_int8_writes_like_itself(novel, trained):
     for folder, text in ((novel, "The old captain"), (trained, "the boy eats bread")):
         plain, rounded = regard.load(folder), regard.load(folder, precision="int8")
-        assert any(isinstance(module, QuantizedLinear) for module in rounded.model.modules())
-        assert not any(isinstance(module, QuantizedLinear) for module in plain.model.modules())
+        assert any(isinstance(module, QUANTIZED) for module in rounded.model.modules())
+        assert not any(isinstance(module, QUANTIZED) for module in plain.model.modules())
         assert isinstance(rounded.run(text).text, str)
-    plain, rounded = regard.load(novel), regard.load(novel, precision="int8")
+    assert likeness(novel, "int8") > 0.999
+
+
+@needs_kernels
+def test_a_folder_in_int4_is_like_itself(novel, here):
+    assert likeness(novel, "int4") > 0.97
+    done = here("run", novel, "The old", "--precision", "int4", "--greedy")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def likeness(folder, precision):
+    """The correlation of a language model's logits with those in float32."""
+    plain, rounded = regard.load(folder), regard.load(folder, precision=precision)
     ids = torch.tensor([plain.tokenizer.encode("The old captain walked home")])
     with torch.no_grad():
-        assert correlation(plain.model(ids), rounded.model(ids)) > 0.999
+        return correlation(plain.model(ids), rounded.model(ids))
 
 
 def test_the_command_takes_a_precision_and_refuses_another(here, novel, trained):
-    for folder in (novel, trained):
-        done = here("run", folder, "The old", "--precision", "int8", "--greedy")
+    for folder, precision in ((novel, "int8"), (trained, "int8"), (novel, "stored")):
+        done = here("run", folder, "The old", "--precision", precision, "--greedy")
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip()
-    done = here("run", novel, "The old", "--precision", "int4")
+    done = here("run", novel, "The old", "--precision", "int3")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: precision is 'int4', wanted float32 or int8\n"
+    assert done.stderr == "error: precision is 'int3', wanted one of stored, float32, int8, int4\n"
     with pytest.raises(ConfigError, match="precision is 'half'"):
         regard.load(novel, precision="half")

@@ -1,6 +1,8 @@
 """The kernels are compiled once a machine; where they cannot be, there is a reason, and everything runs without."""
 
+import platform
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -158,3 +160,11 @@ def test_the_codes_are_those_of_the_c_files():
     names = re.search(r"enum \{ (GELU.*?) \};", header)[1].lower().split(", ")
     assert names == [*sorted(C_ACTIVATIONS, key=C_ACTIVATIONS.get), "none"]
     assert names.index("none") == NO_ACTIVATION
+
+
+@pytest.mark.skipif(
+    shutil.which("gcc") is None or platform.system() != "Linux", reason="there is no gcc for Linux here"
+)
+def test_where_there_is_a_compiler_there_are_kernels():
+    """Else every test of a C form would be skipped, and a C file that does not compile would not be noticed."""
+    assert library.why_missing() in (None, library.DISABLED_BY_USER, "this processor has no AVX2")

@@ -26,6 +26,8 @@ ONCE_WRONG = {
     "losses_and_gradient: targets as torch.bool",
     "linear_cross_entropy: hidden cut to 5 in dimension 0",
     "linear_cross_entropy: weight cut to 0 in dimension 0",
+    "linear_cross_entropy: hidden as torch.int64",
+    "linear_cross_entropy backward: hidden as torch.bfloat16",
     "FbgemmInt8 of 5 rows: bias cut to 1 in dimension 0",
     "GRUScan: state as torch.float64",
 }

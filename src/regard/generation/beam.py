@@ -25,12 +25,14 @@ def beam_search(
     special_ids = model.config.special_ids
     ends = eos_ids(special_ids, limits)
     state = model.start(inputs)
-    finished = [Finished(num_beams, length_penalty, ends) for _ in state.first]
+    device = state.first.device
+    end_ids = torch.tensor(ends, dtype=torch.long, device=device)
+    finished = [Finished(num_beams, length_penalty, ends) for _ in range(len(state.first))]
     numbers = list(range(len(finished)))  # of the inputs in the batch
     tokens = state.first.repeat_interleave(num_beams)
-    state.reorder(torch.arange(len(numbers), device=tokens.device)[:, None].expand(-1, num_beams))
+    state.reorder(torch.arange(len(numbers), device=device)[:, None].expand(-1, num_beams))
     texts = tokens.new_empty(len(numbers), num_beams, 0)
-    totals = torch.full((len(numbers), num_beams), -torch.inf, device=tokens.device)
+    totals = torch.full((len(numbers), num_beams), -torch.inf, device=device)
     totals[:, 0] = 0.0  # all beams are equal at first: only one of them is continued
     step = 0
     while numbers:
@@ -38,18 +40,17 @@ def beam_search(
         total = mask_banned(logits, special_ids, limits, step)
         best = best_continuations(logits, total, totals, (1 + len(ends)) * num_beams)
         candidates = torch.cat([_select(texts, best.beams), best.tokens[..., None]], dim=-1)  # (inputs, n, step + 1)
+        found = zip(best.totals.tolist(), best.tokens.tolist(), candidates, strict=True)
         kept = [
             row
-            for row, number in enumerate(numbers)
-            if not finished[number].update(
-                best, candidates, row, limits, is_last=step + 1 == limits.max_new_tokens[number]
-            )
+            for row, (number, one) in enumerate(zip(numbers, found, strict=True))
+            if not finished[number].update(*one, limits, is_last=step + 1 == limits.max_new_tokens[number])
         ]
         if not kept:
             break
-        going_on = _first_running(best.tokens, torch.tensor(ends), num_beams)  # (inputs, num_beams)
-        rows = torch.tensor(kept, device=tokens.device)
-        offsets = torch.arange(len(numbers), device=tokens.device)[:, None] * num_beams
+        going_on = _first_running(best.tokens, end_ids, num_beams)  # (inputs, num_beams)
+        rows = torch.tensor(kept, device=device)
+        offsets = torch.arange(len(numbers), device=device)[:, None] * num_beams
         state.reorder((best.beams.gather(1, going_on) + offsets)[rows])
         texts = _select(candidates, going_on)[rows]
         totals = best.totals.gather(1, going_on)[rows]
@@ -90,39 +91,42 @@ class Finished:
     ends: list[int]
     found: list[Hypothesis] = field(default_factory=list)
 
-    def update(self, best: Continuations, candidates: Tensor, row: int, limits: Limits, *, is_last: bool) -> bool:
-        """Take the finished ones of this input's continuations; returns whether its search is done."""
-        totals, texts = best.totals[row], candidates[row]
-        self.take_ended(totals, texts, cut=is_last and not limits.force_eos)
+    def update(self, totals: list[float], tokens: list[int], texts: Tensor, limits: Limits, *, is_last: bool) -> bool:
+        """Take the finished ones of this input's continuations; returns whether its search is done.
+
+        `texts` (candidates, length) end with `tokens`.
+        """
+        self.take_ended(totals, tokens, texts, cut=is_last and not limits.force_eos)
         if is_last and limits.force_eos:
-            self.take_running(totals, texts)
-        return is_last or self.is_done(best, row, texts.shape[-1])
+            self.take_running(totals, tokens, texts)
+        return is_last or self.is_done(totals, tokens, texts.shape[-1])
 
-    def take_ended(self, totals: Tensor, texts: Tensor, *, cut: bool) -> None:
+    def take_ended(self, totals: list[float], tokens: list[int], texts: Tensor, *, cut: bool) -> None:
         """Keep those of the first `num_beams` candidates that end here; all of them where they are cut off."""
-        for total, text in zip(totals[: self.num_beams].tolist(), texts[: self.num_beams].tolist(), strict=True):
-            ended = text[-1] in self.ends
+        for number, token in enumerate(tokens[: self.num_beams]):
+            ended = token in self.ends
             if ended or cut:
-                self._keep(text[:-1] if ended else text, total, len(text), ended)
+                text = texts[number]
+                self._keep(text[:-1] if ended else text, totals[number], len(text), ended)
         self.found = self.ranked()[: self.num_beams]
 
-    def take_running(self, totals: Tensor, texts: Tensor) -> None:
+    def take_running(self, totals: list[float], tokens: list[int], texts: Tensor) -> None:
         """Keep the first `num_beams` candidates that go on, ranked as if eos followed with probability 1."""
-        running = (pair for pair in zip(totals.tolist(), texts.tolist(), strict=True) if pair[1][-1] not in self.ends)
-        for total, text in islice(running, self.num_beams):
-            self._keep(text, total, len(text) + 1, False)
+        running = (number for number, token in enumerate(tokens) if token not in self.ends)
+        for number in islice(running, self.num_beams):
+            self._keep(texts[number], totals[number], texts.shape[-1] + 1, False)
         self.found = self.ranked()[: self.num_beams]
 
-    def _keep(self, tokens: list[int], total: float, length: int, ended: bool) -> None:
+    def _keep(self, text: Tensor, total: float, length: int, ended: bool) -> None:
         if total > -torch.inf:
-            self.found.append(Hypothesis(tokens, total, total / length**self.length_penalty, ended))
+            self.found.append(Hypothesis(text.tolist(), total, total / length**self.length_penalty, ended))
 
-    def is_done(self, best: Continuations, row: int, length: int) -> bool:
+    def is_done(self, totals: list[float], tokens: list[int], length: int) -> bool:
         """No running text, at its present length, would come among the finished ones."""
         if len(self.found) < self.num_beams:
             return False
-        running = best.totals[row][~torch.isin(best.tokens[row], torch.tensor(self.ends))]
-        return len(running) == 0 or running[0].item() / length**self.length_penalty <= self.found[-1].score
+        running = next((total for total, token in zip(totals, tokens, strict=True) if token not in self.ends), None)
+        return running is None or running / length**self.length_penalty <= self.found[-1].score
 
     def ranked(self) -> list[Hypothesis]:
         return sorted(self.found, key=lambda hypothesis: -hypothesis.score)

@@ -167,7 +167,7 @@ def decode_unscored(model: Any, inputs: Any, limits: Limits, shortlist: ArgmaxSh
         tokens = shortlist.argmax(hidden, first if step < limits.min_new_tokens else later)
         if (tokens < 0).any():
             raise _not_finite()
-        return Next(tokens, torch.full(tokens.shape, torch.nan), state)
+        return Next(tokens, torch.full(tokens.shape, torch.nan, device=tokens.device), state)
 
     return _decode(model, inputs, limits, decode_step)
 

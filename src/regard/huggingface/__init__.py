@@ -35,10 +35,13 @@ def is_foreign(path: Path) -> bool:
     return gguf.is_gguf(path)
 
 
-def load(path: Path) -> Loaded:
-    """Read a GGUF file, or a folder of one of the families; a folder that regard exported is verified first."""
+def load(path: Path, *, packed: bool = False) -> Loaded:
+    """Read a GGUF file, or a folder of one of the families; a folder that regard exported is verified first.
+
+    `packed` keeps the quantized blocks of a GGUF file.
+    """
     if path.is_file():
-        return gguf.load(path)
+        return gguf.load(path, packed=packed)
     if (path / MANIFEST).is_file():
         verify(path)
     config = read_json(path / CONFIG)

@@ -1,8 +1,8 @@
 """GGUF files, as llama.cpp writes them: one file with metadata, tokenizer and weights, mostly quantized.
 
-Read with the `gguf` package, which dequantizes every weight to float32. Two conventions differ from Hugging Face's:
-llama.cpp rotates neighboring dimensions of a head where we rotate those half a head apart, so the rows of its Llama
-queries and keys are permuted; and the RoPE scaling of Llama 3 is stored as divisors of the frequencies.
+Quantized blocks are kept (gguf_packed.py), or dequantized by the `gguf` package. Two conventions differ from Hugging
+Face's: llama.cpp rotates neighboring dimensions of a head where we rotate those half a head apart, so the rows of its
+Llama queries and keys are permuted; and the RoPE scaling of Llama 3 is stored as divisors of the frequencies.
 """
 
 import math
@@ -19,7 +19,8 @@ from regard.checkpoint import assign_weights
 from regard.errors import ConfigError, FolderError
 from regard.huggingface import llama
 from regard.huggingface.folder import Loaded, all_used, take
-from regard.huggingface.gguf_header import MAGIC, check_header
+from regard.huggingface.gguf_header import MAGIC, read_header
+from regard.huggingface.gguf_packed import keep_blocks
 from regard.huggingface.gguf_tokenizer import read_tokenizer
 from regard.huggingface.language import TASK, check_vocab_size, special_ids_of
 from regard.huggingface.names import Names
@@ -70,8 +71,8 @@ def is_gguf(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def load(path: Path) -> Loaded:
-    """Read a GGUF file."""
+def load(path: Path, *, packed: bool = False) -> Loaded:
+    """Read a GGUF file; `packed` keeps its quantized blocks, else all weights are dequantized to float32."""
     file = GGUFFile(path)
     kind = file.value("general.architecture")
     if kind not in ARCHITECTURES:
@@ -84,7 +85,7 @@ def load(path: Path) -> Loaded:
     check_vocab_size(tokenizer, file.rows("token_embd.weight"), path)
     special_ids = special_ids_of(tokenizer)
     try:
-        model = _gpt2(file, special_ids) if kind == "gpt2" else _llama(file, kind, special_ids)
+        model = _gpt2(file, special_ids, packed) if kind == "gpt2" else _llama(file, kind, special_ids, packed)
     except ConfigError as error:
         raise FolderError(f"{path}: {error}") from error
     except ValidationError as error:
@@ -98,7 +99,8 @@ class GGUFFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.metadata, self.tensors = _open(path)
+        header = read_header(path)
+        self.metadata, self.tensors = header.metadata, header.tensors
         for name, tensor in self.tensors.items():
             if tensor.tensor_type.name not in TENSOR_TYPES:
                 wanted = ", ".join(TENSOR_TYPES)
@@ -155,33 +157,6 @@ class GGUFFile:
         return found
 
 
-def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The metadata and the tensors, whose bytes stay in the file until they are read."""
-    from gguf import GGUFReader
-
-    class Reader(GGUFReader):
-        """With the bytes as a plain array: slicing a memmap is slow, and reading a vocabulary slices 100,000 times."""
-
-        @property
-        def data(self) -> Any:
-            return self._bytes
-
-        @data.setter
-        def data(self, mapped: Any) -> None:
-            self._bytes = mapped.view(np.ndarray)
-
-    check_header(path)
-    try:
-        reader = Reader(path)
-        metadata = {name: field.contents() for name, field in reader.fields.items()}
-    except (ValueError, IndexError, KeyError, TypeError, OverflowError, RecursionError, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise FolderError(f"{path} is damaged or cut short, copy it again ({reason})") from error
-    if reader.byte_order != "I":
-        raise FolderError(f"{path} is big-endian; wanted a little-endian GGUF file")
-    return metadata, {tensor.name: tensor for tensor in reader.tensors}
-
-
 def _dequantize(tensor: Any) -> Tensor:
     from gguf import quants
 
@@ -192,7 +167,7 @@ def _dequantize(tensor: Any) -> Tensor:
 # ------------------------------------------------ the two models
 
 
-def _llama(file: GGUFFile, architecture: str, special_ids: CausalLMIds) -> Llama:
+def _llama(file: GGUFFile, architecture: str, special_ids: CausalLMIds, packed: bool) -> Llama:
     def count(key: str, *default: int) -> int:
         return file.count(f"{architecture}.{key}", *default)
 
@@ -232,16 +207,20 @@ def _llama(file: GGUFFile, architecture: str, special_ids: CausalLMIds) -> Llama
     )
     with torch.device("meta"):
         model = Llama(config)
-    found = file.take_all()
-    if architecture == "llama":
-        for number in range(config.layers):
-            _unpermute_heads(found, f"blk.{number}.attn_q.weight", config.heads)
-            _unpermute_heads(found, f"blk.{number}.attn_k.weight", config.num_kv_heads)
+    heads_of = {"attn_q": config.heads, "attn_k": config.num_kv_heads} if architecture == "llama" else {}
+
+    def order_rows(name: str, rows: Tensor) -> Tensor:
+        part = name.removesuffix(".weight").rsplit(".", 1)[-1]
+        return _unpermute_heads(rows, heads_of[part]) if part in heads_of else rows
+
+    if packed:
+        keep_blocks(model, file.tensors, LLAMA, order_rows)
+    found = {name: order_rows(name, weight) for name, weight in file.take_all().items()}
     _assign(model, found, LLAMA, llama.rows(config), file)
     return model
 
 
-def _gpt2(file: GGUFFile, special_ids: CausalLMIds) -> GPT:
+def _gpt2(file: GGUFFile, special_ids: CausalLMIds, packed: bool) -> GPT:
     file.check_keys(
         "gpt2",
         [*KEYS, "attention.layer_norm_epsilon"],
@@ -260,6 +239,8 @@ def _gpt2(file: GGUFFile, special_ids: CausalLMIds) -> GPT:
     )
     with torch.device("meta"):
         model = GPT(config)
+    if packed:
+        keep_blocks(model, file.tensors, GPT2, lambda name, rows: rows)
     _assign(model, file.take_all(), GPT2, {}, file)
     return model
 
@@ -272,11 +253,11 @@ def _assign(model: nn.Module, found: dict[str, Tensor], names: Names, rows: Any,
     assign_weights(model, names.to_ours(taken, model.state_dict()), where)
 
 
-def _unpermute_heads(found: dict[str, Tensor], name: str, heads: int) -> None:
+def _unpermute_heads(rows: Tensor, heads: int) -> Tensor:
     """Reorder the rows of each head: rotated pairs that were neighbors come to stand half a head apart."""
-    weight = found.get(name)
-    if weight is not None and len(weight) % (2 * heads) == 0:  # `take` says what is wrong default
-        found[name] = weight.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+    if len(rows) % (2 * heads):
+        return rows  # `take` says what is wrong
+    return rows.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
 
 
 def _rope_scaling(file: GGUFFile, head: int, theta: float) -> RopeScalingConfig | None:

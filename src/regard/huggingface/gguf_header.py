@@ -1,117 +1,164 @@
-"""Check the header of a GGUF file before anything is read by it: every count, length and offset fits into the file.
+"""Read the header of a GGUF file: its metadata, and where its tensors stand.
 
-The reader library trusts the file: an array that says it has 2**62 entries keeps it busy for ever, and an offset near
-2**64 wraps around. This walk reads each length once and touches no weight.
+Nothing is trusted: every count, length and offset is compared with the size of the file before anything is read by it.
+An array that says it has 2**62 entries, or an offset near 2**64, is an error at once. No weight is touched.
 """
 
 import mmap
 import struct
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from regard.errors import FolderError
 
 MAGIC = b"GGUF"
 MAX_DIMENSIONS = 4
 DEFAULT_ALIGNMENT = 32
-ALIGNMENT_KEY = b"general.alignment"
+ALIGNMENT_KEY = "general.alignment"
 STRING, ARRAY = 8, 9
-# Type of a metadata value -> its size in bytes.
-SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+# Type of a metadata value -> how struct and numpy read it.
+FORMS = {0: "B", 1: "b", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "?", 10: "<u8", 11: "<i8", 12: "<f8"}
+PLAIN_TYPES = {"F32": "<f4", "F16": "<f2"}  # tensors that numpy reads as they are
 
 
-def check_header(path: Path) -> None:
-    """FolderError unless every length, count and tensor of the header lies inside the file."""
+@dataclass(frozen=True)
+class TensorEntry:
+    """A tensor in the file."""
+
+    path: Path
+    shape: tuple[int, ...]  # the fastest dimension first, as the file has it
+    tensor_type: Any  # gguf.GGMLQuantizationType
+    row_bytes: int
+    offset: int  # in the file
+
+    @property
+    def data(self) -> np.ndarray:
+        """The numbers, or the bytes of quantized blocks, mapped from the file: the slowest dimension first."""
+        form = PLAIN_TYPES.get(self.tensor_type.name)
+        last = self.row_bytes if form is None else self.shape[0]
+        shape = (*reversed(self.shape[1:]), last)
+        if 0 in shape:  # nothing to map
+            return np.empty(shape, form or "u1")
+        return np.memmap(self.path, form or "u1", "r", self.offset, shape)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a GGUF file says of itself."""
+
+    metadata: dict[str, Any]
+    tensors: dict[str, TensorEntry]
+
+
+def read_header(path: Path) -> Header:
+    """The header; FolderError unless every length, count and tensor of it lies inside the file."""
     size = path.stat().st_size
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise FolderError(f"{path} is not a GGUF file: it does not begin with the bytes GGUF")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             try:
-                _Walk(content, size).check()
+                return _Walk(path, content, size).read()
             except (_OutsideError, struct.error) as error:
                 raise FolderError(f"{path} is damaged or cut short, copy it again ({error})") from error
 
 
 class _OutsideError(Exception):
-    """A length, count or offset that does not fit into the file."""
+    """A length, count or offset that does not fit into the file, or a value that cannot be."""
 
 
 class _Walk:
     """A position in the header, moved from field to field."""
 
-    def __init__(self, content: mmap.mmap, size: int) -> None:
-        self._content, self._size = content, size
+    def __init__(self, path: Path, content: mmap.mmap, size: int) -> None:
+        self._path, self._content, self._size = path, content, size
         self._at = len(MAGIC)
-        self._alignment = DEFAULT_ALIGNMENT
 
-    def check(self) -> None:
+    def read(self) -> Header:
         version, tensors, keys = self._read("<IQQ")
         if version not in (2, 3):
             raise _OutsideError(f"version {version}, wanted 2 or 3, little-endian")
         self._fits(keys, 13, "keys")  # the shortest: a length, a type, a byte
         self._fits(tensors, 24, "tensors")  # the shortest: a length, a dimension count, a type, an offset
+        metadata: dict[str, Any] = {}
         for _ in range(keys):
-            self._check_key()
-        ends = [self._check_tensor() for _ in range(tensors)]
-        start = -(-self._at // self._alignment) * self._alignment
-        for name, end in ends:
-            if start + end > self._size:
-                raise _OutsideError(f"weight {name!r} ends at byte {start + end:,} of {self._size:,}")
+            key = self._string()
+            if key in metadata:
+                raise _OutsideError(f"two keys {key[:200]!r}")
+            metadata[key] = self._value(*self._read("<I"))
+        entries = [self._tensor() for _ in range(tensors)]
+        alignment = metadata.get(ALIGNMENT_KEY, DEFAULT_ALIGNMENT)
+        if type(alignment) is not int or not 1 <= alignment <= 1 << 20:
+            raise _OutsideError(f"an alignment of {alignment!r}")
+        return Header(metadata, self._placed(entries, -(-self._at // alignment) * alignment))
 
-    def _check_key(self) -> None:
-        key = self._string()
-        (kind,) = self._read("<I")
-        if key == ALIGNMENT_KEY and kind == 4:
-            (self._alignment,) = struct.unpack_from("<I", self._content, self._at)
-            if not 1 <= self._alignment <= 1 << 20:
-                raise _OutsideError(f"an alignment of {self._alignment}")
-        self._check_value(kind)
+    def _placed(self, entries: list[tuple[str, TensorEntry]], start: int) -> dict[str, TensorEntry]:
+        """The tensors by name, their offsets counted from the beginning of the file."""
+        found: dict[str, TensorEntry] = {}
+        for name, entry in entries:
+            rows = 1
+            for length in entry.shape[1:]:
+                rows *= length
+            end = start + entry.offset + rows * entry.row_bytes
+            if end > self._size:
+                raise _OutsideError(f"weight {name[:200]!r} ends at byte {end:,} of {self._size:,}")
+            if name in found:
+                raise _OutsideError(f"two weights {name[:200]!r}")
+            found[name] = TensorEntry(self._path, entry.shape, entry.tensor_type, entry.row_bytes, start + entry.offset)
+        return found
 
-    def _check_value(self, kind: int) -> None:
+    def _value(self, kind: int) -> Any:
         if kind == STRING:
-            self._string()
-        elif kind == ARRAY:
-            inner, count = self._read("<IQ")
-            if inner == STRING:
-                self._fits(count, 8, "strings")
-                for _ in range(count):
-                    self._string()
-            else:
-                self._skip(count * self._value_size(inner))
-        else:
-            self._skip(self._value_size(kind))
+            return self._string()
+        if kind != ARRAY:
+            return self._numbers(kind, 1)[0]
+        inner, count = self._read("<IQ")
+        if inner != STRING:
+            return self._numbers(inner, count)
+        self._fits(count, 8, "strings")
+        return [self._string() for _ in range(count)]
 
-    def _check_tensor(self) -> tuple[bytes, int]:
-        """The name of a tensor, and the offset of its end, counted after the header."""
+    def _numbers(self, kind: int, count: int) -> list[Any]:
+        if kind not in FORMS:
+            raise _OutsideError(f"a value of type {kind}, which GGUF does not have here")
+        form = np.dtype(FORMS[kind])
+        start = self._at
+        self._skip(count * form.itemsize)
+        if not count:
+            return []
+        found: list[Any] = np.frombuffer(self._content, form, count, start).tolist()
+        return found
+
+    def _tensor(self) -> tuple[str, TensorEntry]:
+        """A tensor and its name; its offset is counted from the end of the header."""
         from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
         name = self._string()
         (dimensions,) = self._read("<I")
         if not 1 <= dimensions <= MAX_DIMENSIONS:
-            raise _OutsideError(f"weight {name!r} has {dimensions} dimensions, wanted 1 to {MAX_DIMENSIONS}")
+            raise _OutsideError(f"weight {name[:200]!r} has {dimensions} dimensions, wanted 1 to {MAX_DIMENSIONS}")
         shape = self._read(f"<{dimensions}Q")
-        kind, offset = self._read("<IQ")
+        number, offset = self._read("<IQ")
         try:
-            block, block_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
+            kind = GGMLQuantizationType(number)
+            block, block_bytes = GGML_QUANT_SIZES[kind]
         except (KeyError, ValueError):
-            raise _OutsideError(f"weight {name!r} is of an unknown type, {kind}") from None
-        count = 1
-        for length in shape:
-            count *= length
+            raise _OutsideError(f"weight {name[:200]!r} is of an unknown type, {number}") from None
         if shape[0] % block:
-            raise _OutsideError(f"weight {name!r} has rows of {shape[0]} numbers, wanted blocks of {block}")
-        return name, offset + count // block * block_bytes
+            raise _OutsideError(f"weight {name[:200]!r} has rows of {shape[0]} numbers, wanted blocks of {block}")
+        return name, TensorEntry(self._path, shape, kind, shape[0] // block * block_bytes, offset)
 
-    def _string(self) -> bytes:
+    def _string(self) -> str:
         (length,) = self._read("<Q")
         start = self._at
         self._skip(length)
-        return self._content[start : min(self._at, start + 200)]
-
-    def _value_size(self, kind: int) -> int:
-        if kind not in SIZES:
-            raise _OutsideError(f"a value of type {kind}, which GGUF does not have here")
-        return SIZES[kind]
+        try:
+            return str(self._content[start : self._at], "utf-8")
+        except UnicodeDecodeError as error:
+            raise _OutsideError(f"a string at byte {start:,} is not UTF-8") from error
 
     def _read(self, form: str) -> tuple[int, ...]:
         found = struct.unpack_from(form, self._content, self._at)

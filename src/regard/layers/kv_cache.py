@@ -34,7 +34,7 @@ class KVCache:
         self._keys[:rows, before : self.length] = new.key.transpose(1, 2)
         self._values[:rows, before : self.length] = new.value.transpose(1, 2)
         if self._cache_rows is not None:
-            own = torch.arange(rows, dtype=torch.int32)[:, None].expand(-1, self.length - before)
+            own = torch.arange(rows, dtype=torch.int32, device=new.key.device)[:, None].expand(-1, self.length - before)
             self._cache_rows = torch.cat([self._cache_rows, own], dim=1)
         return self.contents
 
@@ -51,7 +51,9 @@ class KVCache:
             return
         if len(rows) <= len(self._keys) and reads_cache_rows(self._keys):
             if self._cache_rows is None:
-                self._cache_rows = torch.arange(len(self._keys), dtype=torch.int32)[:, None].expand(-1, self.length)
+                self._cache_rows = torch.arange(len(self._keys), dtype=torch.int32, device=rows.device)[:, None].expand(
+                    -1, self.length
+                )
             self._cache_rows = self._cache_rows[rows]
         else:
             contents = self.contents.gathered

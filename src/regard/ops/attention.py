@@ -37,12 +37,13 @@ def scaled_dot_product_attention(
     to (B, H, T, S) and is added to the scaled scores; it has a torch form only.
     """
     _check_cache_rows(query, key, cache_rows)
-    _check_what_torch_does_not(query, key, value, mask, score_bias)
-    queries, keys = query.shape[-2], key.shape[-2]
+    queries = query.shape[-2]
     plain = score_bias is None and not (is_causal and queries > 1)
     library = _dispatch_decode(query, key, value, mask, cache_rows) if plain else None
     if library is not None:
         return _decode_c(library, query, key, value, mask, scale, cache_rows)
+    _check_what_torch_does_not(query, key, value, mask, score_bias)
+    keys = key.shape[-2]
     if cache_rows is not None:
         key, value = gather_cache_rows(key, cache_rows), gather_cache_rows(value, cache_rows)
     # torch's own causal mode, which skips half the work
@@ -74,7 +75,7 @@ def varlen_attention(
     library = _dispatch_varlen(query, key, value)
     if library is not None:
         return _varlen_c(library, query, key, value, cu_seqlens, max_seqlen, scale)
-    sequences = torch.arange(len(cu_seqlens) - 1).repeat_interleave(cu_seqlens.diff())
+    sequences = torch.arange(len(cu_seqlens) - 1, device=cu_seqlens.device).repeat_interleave(cu_seqlens.diff())
     mask = (sequences[:, None] == sequences[None, :])[None, None].to(query.device)
     return scaled_dot_product_attention(query, key, value, mask, scale=scale)
 
@@ -140,16 +141,17 @@ def _check_cu_seqlens(cu_seqlens: Tensor, max_seqlen: int, query: Tensor, key: T
 
 def _dispatch_decode(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, cache_rows: Tensor | None) -> Any:
     """Few queries, contiguous heads, and a mask that is the same for all heads and queries of a row."""
-    if query.dim() != 4 or key.dim() != 4 or key.shape != value.shape or query.shape[-2] > MAX_DECODE_QUERIES:
+    shape, cached = query.shape, key.shape
+    if len(shape) != 4 or len(cached) != 4 or cached != value.shape or shape[2] > MAX_DECODE_QUERIES:
         return None
-    (batch, heads, _, width), (rows, kv_heads, keys, key_width) = query.shape, key.shape
+    (batch, heads, _, width), (rows, kv_heads, keys, key_width) = shape, cached
     if width != key_width or not heads or not kv_heads or heads % kv_heads or (cache_rows is None and rows != batch):
         return None
     if mask is not None and (mask.dtype is not torch.bool or mask.shape not in ((1, 1, 1, keys), (batch, 1, 1, keys))):
         return None
     if mask is not None and not mask.is_cpu:
         return None
-    contiguous = query.stride(-1) == 1 and key.stride(-1) == 1 and value.stride(-1) == 1
+    contiguous = query.stride()[3] == key.stride()[3] == value.stride()[3] == 1
     return c_library(query, key, value) if contiguous else None
 
 

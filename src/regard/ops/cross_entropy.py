@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
 from regard.ops.dispatch import c_library
+from regard.ops.precision import is_autocast
 
 IGNORE_INDEX = -100  # a target that adds no loss and no gradient
 CHUNK = 2**23  # logits at a time: 32 MB
@@ -26,7 +27,13 @@ def linear_cross_entropy(hidden: Tensor, weight: Tensor, targets: Tensor) -> Ten
     _check_form(targets, len(hidden), hidden.device)
     if not torch.is_grad_enabled():  # an autograd function would compute a parameter's gradient all the same
         hidden, weight = hidden.detach(), weight.detach()
-    return _LinearCrossEntropy.apply(hidden, weight, targets)
+    if not is_autocast(hidden.device):
+        if hidden.dtype is not weight.dtype:
+            raise ValueError(f"hidden is {hidden.dtype} and weight {weight.dtype}, wanted one dtype")
+        return _LinearCrossEntropy.apply(hidden, weight, targets, hidden.dtype)
+    device = hidden.device.type
+    with torch.autocast(device, enabled=False):
+        return _LinearCrossEntropy.apply(hidden, weight, targets, torch.get_autocast_dtype(device))
 
 
 def linear_cross_entropy_in_torch(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
@@ -41,6 +48,7 @@ def cross_entropy_inplace(logits: Tensor, targets: Tensor, *, label_smoothing: f
     """
     if len(logits) and not logits.is_leaf and _dispatch(logits) is not None:
         return _CrossEntropy.apply(logits, targets, label_smoothing)
+    logits = logits.float() if is_autocast(logits.device) else logits  # in mixed precision a loss is in float32
     return F.cross_entropy(logits, targets, ignore_index=IGNORE_INDEX, label_smoothing=label_smoothing, reduction="sum")
 
 
@@ -96,7 +104,7 @@ def _check_targets(logits: Tensor, targets: Tensor) -> Tensor:
     """Which targets count (N,); ValueError where they do not match the logits (N, V)."""
     _check_form(targets, len(logits), logits.device)
     counted = targets != IGNORE_INDEX
-    if len(targets):
+    if len(targets) and targets.is_cpu:  # an accelerator checks them itself, and the host need not wait
         lowest, highest = torch.where(counted, targets, 0).aminmax()
         wrong = lowest if lowest < 0 else highest
         if lowest < 0 or highest >= logits.shape[1]:
@@ -112,32 +120,43 @@ def _check_form(targets: Tensor, count: int, device: torch.device) -> None:
 
 
 class _LinearCrossEntropy(Function):
-    """The gradient of a sum is known with the sum: one pass over the chunks computes both."""
+    """The gradient of a sum is known with the sum: one pass over the chunks computes both.
+
+    Products are computed in `dtype`; logits, losses and sums of gradients are float32 where that is a shorter one.
+    """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, dtype: torch.dtype) -> Tensor:
         needs_hidden, needs_weight = ctx.needs_input_grad[:2]
         by_hidden = torch.empty_like(hidden) if needs_hidden else None
         by_weight = torch.zeros_like(weight) if needs_weight else None
-        total = hidden.new_zeros(())
+        total = weight.new_zeros(())
         rows = max(1, min(CHUNK // len(weight), len(hidden)))
-        buffer = hidden.new_empty(rows, len(weight))
+        buffer = weight.new_empty(rows, len(weight))
+        matrix = weight.to(dtype)
         for start in range(0, len(hidden), rows):
-            chunk = hidden[start : start + rows]
-            logits = torch.mm(chunk, weight.t(), out=buffer[: len(chunk)])
+            chunk = hidden[start : start + rows].to(dtype)
+            logits = _mm_into(buffer[: len(chunk)], chunk, matrix.t())
             total += losses_and_gradient(logits, targets[start : start + rows]).sum()
-            gradient = logits
+            gradient = logits.to(dtype)
             if by_hidden is not None:
-                torch.mm(gradient, weight, out=by_hidden[start : start + rows])
-            if by_weight is not None:
+                _mm_into(by_hidden[start : start + rows], gradient, matrix)
+            if by_weight is not None and dtype is weight.dtype:
                 by_weight.addmm_(gradient.t(), chunk)
+            elif by_weight is not None:
+                by_weight += torch.mm(gradient.t(), chunk)
         ctx.save_for_backward(*(gradient for gradient in (by_hidden, by_weight) if gradient is not None))
         ctx.needed = (needs_hidden, needs_weight)
         return total
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         saved = iter(ctx.saved_tensors)
         by_hidden, by_weight = (next(saved) * outer if needed else None for needed in ctx.needed)
-        return by_hidden, by_weight, None
+        return by_hidden, by_weight, None, None
+
+
+def _mm_into(out: Tensor, one: Tensor, other: Tensor) -> Tensor:
+    """The product in `out`, which may have another dtype."""
+    return torch.mm(one, other, out=out) if one.dtype is out.dtype else out.copy_(torch.mm(one, other))

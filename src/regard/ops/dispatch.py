@@ -34,21 +34,20 @@ def why_disabled() -> str | None:
 def c_library(*tensors: Tensor, has_backward: bool = False) -> Any:
     """The C library if it can compute with these tensors, else None: the caller takes its torch form.
 
-    The C forms read float32 in the CPU's memory and cannot be traced or compiled. An op without a backward pass of its
-    own does not take the C form while gradients are recorded.
+    The C forms read float32 in the CPU's memory, and cannot be traced, compiled or run in mixed precision. An op
+    without a backward pass of its own does not take the C form while gradients are recorded.
     """
-    if _is_disabled or torch.compiler.is_compiling() or torch.jit.is_tracing():
+    if _is_disabled or torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.is_autocast_enabled("cpu"):
         return None
     if not has_backward and torch.is_grad_enabled():
         return None
-    return library() if all(map(_is_readable, tensors)) else None
-
-
-def _is_readable(tensor: Tensor) -> bool:
-    """It has numbers, float32 in the CPU's memory, at the addresses that its strides give; an empty one has none."""
-    is_float = tensor.is_cpu and tensor.dtype is torch.float32
-    is_plain = type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and not tensor.is_neg()
-    return is_float and is_plain and tensor.numel() > 0
+    for tensor in tensors:
+        if tensor.dtype is not torch.float32 or not tensor.is_cpu or type(tensor) not in PLAIN_TYPES:
+            return None
+        # no numbers at the addresses that its strides give: sparse, negated lazily, or empty
+        if tensor.layout is not torch.strided or tensor.is_neg() or not tensor.numel():
+            return None
+    return library()
 
 
 def check(status: int) -> None:

@@ -173,6 +173,6 @@ class AttendingScan(torch.autograd.Function):
             flat.sum(0),
             flat_asked.t() @ before,
             flat_asked.sum(0),
-            at_scores.flatten() @ pairs.flatten(0, 2),
+            (at_scores.flatten()[None] @ pairs.flatten(0, 2))[0],
             flat_given.t() @ contexts.flatten(0, 1),
         )

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -24,7 +25,7 @@ DISABLED_BY_USER = "REGARD_KERNELS=off"
 OUT_OF_MEMORY, OUT_OF_RANGE = 1, 2  # what a function may return, as in csrc/simd.h
 LONG, POINTER, FLOAT, INT, UINT32 = ctypes.c_long, ctypes.c_void_p, ctypes.c_float, ctypes.c_int, ctypes.c_uint32
 # function -> (return type, argument types), as declared in the C files; a test compares them
-SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
+SIGNATURES: dict[str, tuple[type | None, list[Any]]] = {
     "activation_backward": (None, [POINTER] * 3 + [LONG, INT, INT]),
     "activation_forward": (None, [POINTER] * 2 + [LONG, INT, INT]),
     "add_layer_norm": (None, [POINTER] * 5 + [LONG] * 2 + [FLOAT, INT]),
@@ -36,9 +37,14 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
     "int8_is_supported": (INT, []),
     "linear": (INT, [POINTER] * 4 + [LONG] * 4 + [INT] * 2),
     "linear_int8": (INT, [POINTER] * 5 + [LONG] * 3 + [FLOAT, INT]),
+    "linear_packed": (INT, [POINTER] * 4 + [LONG] * 3 + [INT] * 3),
+    "linear_workspace": (LONG, [LONG, LONG, INT]),
     "logsumexp": (None, [POINTER] + [LONG] * 3 + [POINTER, INT]),
+    "pack_matrix": (INT, [POINTER, INT, LONG, POINTER] + [LONG] * 2 + [INT] * 3),
     "quantize_rows": (None, [POINTER] + [LONG] * 3 + [POINTER] * 5 + [INT]),
+    "run_step": (INT, [POINTER, LONG, POINTER, INT]),
     "topk": (None, [POINTER] + [LONG] * 4 + [POINTER, POINTER, INT]),
+    "unpack_rows": (INT, [POINTER] + [LONG] * 2 + [INT] * 2 + [POINTER, LONG, POINTER, INT]),
 }
 
 

@@ -53,7 +53,7 @@ class ArgmaxShortlist:
             got = f"{hidden.dtype} {tuple(hidden.shape)}"
             raise ValueError(f"hidden is {got}, wanted float32 (B, {self._weight.shape[1]})")
         padded, hidden = padded_columns(hidden, self._rows), hidden.contiguous()
-        found = torch.empty(len(hidden), dtype=torch.long)
+        found = torch.empty(len(hidden), dtype=torch.long, device=hidden.device)
         rows, columns = self._rows.rows.shape
         library: Any = c_library(hidden, has_backward=True)
         if library is None:
@@ -80,7 +80,7 @@ class ArgmaxShortlist:
         if not banned:
             return self._bias
         bias = self._weight.new_zeros(self.vocab_size) if self._bias is None else self._bias.clone()
-        bias[torch.tensor(sorted(banned))] = -torch.inf
+        bias[torch.tensor(sorted(banned), device=bias.device)] = -torch.inf
         return bias
 
 

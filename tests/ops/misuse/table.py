@@ -6,22 +6,28 @@ import pkgutil
 from collections.abc import Iterator
 
 import regard.ops
+from regard.ops.packed import packed_is_supported
 from regard.ops.quantized import int8_is_supported
 from tests.ops.misuse.attention import ATTENTION
 from tests.ops.misuse.elementwise import ELEMENTWISE
 from tests.ops.misuse.judging import Use, uses_of
+from tests.ops.misuse.packed import PACKED
 from tests.ops.misuse.products import PRODUCTS
 from tests.ops.misuse.quantized import INT8
 from tests.ops.misuse.recurrent import RECURRENT
 from tests.ops.misuse.vocabulary import LOSSES, SHORTLIST, TOPK
 
-OPS = [*ELEMENTWISE, *ATTENTION, *PRODUCTS, *INT8, *LOSSES, *TOPK, *SHORTLIST, *RECURRENT]
-NO_OPS = ("dispatch", "library")  # modules that choose and load, and compute nothing
+OPS = [*ELEMENTWISE, *ATTENTION, *PRODUCTS, *INT8, *PACKED, *LOSSES, *TOPK, *SHORTLIST, *RECURRENT]
+# Modules that choose, load or ask, and compute nothing; and programs, tried in tests/generation/test_engine.py.
+NO_OPS = ("dispatch", "library", "precision", "program")
 # They ask about a tensor and read none of its numbers.
 QUESTIONS = {"varlen_is_fast", "reads_cache_rows", "int8_is_supported", "max_activation", "has_contiguous_columns"}
+QUESTIONS |= {"packed_is_supported", "num_bytes", "Layout", "BlockType"}
 
 NEED_INT8 = {"quantize_rows", "linear_int8", "CInt8", "Int8Rows", "padded_columns"}  # they have no torch form
-PLAIN_FORMS = {"linear_cross_entropy_in_torch", "argmax_in_torch"}  # what the ops are compared with
+# What the ops are compared with.
+PLAIN_FORMS = {"linear_cross_entropy_in_torch", "argmax_in_torch", "unpack", "round_activations"}
+PLAIN_FORMS |= {"linear_packed_written_out"}
 
 
 def public_ops() -> set[str]:
@@ -44,5 +50,6 @@ def missing_ops() -> set[str]:
 def all_uses() -> Iterator[Use]:
     """Every right use and every misuse that this processor has kernels for."""
     for op in OPS:
-        if int8_is_supported() or op.name.split()[0] not in NEED_INT8:
+        name = op.name.split()[0]
+        if (int8_is_supported() or name not in NEED_INT8) and (packed_is_supported() or op not in PACKED):
             yield from uses_of(op)
