@@ -17,6 +17,7 @@ from regard.layers.quantized import quantize
 from regard.layers.tap import taps
 from regard.models import build
 from tests.contracts.examples import CAPTIONERS, named
+from tests.contracts.overfitting import overfit
 
 PICTURES = 4
 
@@ -188,18 +189,15 @@ def test_gradient_reaches_every_parameter(model, pixels, target):
 
 def test_overfits_one_batch(example, pixels, target):
     model = example.model().train()
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     answers = torch.cat([target[:, 1:], torch.full((len(target), 1), 2)], dim=1)
-    for _ in range(80):
-        loss = nn.functional.cross_entropy(model(pixels, target).flatten(0, 1), answers.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < 0.05
-    assert torch.equal(model(pixels, target).argmax(-1), answers)
+
+    def measure():
+        logits = model(pixels, target)
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), answers.flatten())
+        return loss, loss.item() < 0.05 and torch.equal(logits.argmax(-1), answers)
+
+    loss, known = overfit(model, measure, learning_rate=5e-3, steps=80)
+    assert known, loss
 
 
 STRATEGIES: list[Callable[[], Any]] = [

@@ -14,6 +14,7 @@ from regard.generation.decode import Limits
 from regard.inspection.capture import capture, points
 from regard.models import build
 from tests.contracts.examples import CAUSAL_LM, named
+from tests.contracts.overfitting import overfit
 
 LENGTHS = [7, 3, 5, 1]  # of the prompts, the longest not last
 
@@ -232,18 +233,15 @@ def test_gradient_reaches_every_parameter(model, ids):
 
 def test_overfits_one_batch(example, ids):
     model = example.model().train()
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     given, answers = ids[:, :-1], ids[:, 1:]
-    for _ in range(100):
-        loss = nn.functional.cross_entropy(model(given).flatten(0, 1), answers.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < 0.05
-    assert torch.equal(model(given).argmax(-1), answers)
+
+    def measure():
+        logits = model(given)
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), answers.flatten())
+        return loss, loss.item() < 0.05 and torch.equal(logits.argmax(-1), answers)
+
+    loss, known = overfit(model, measure, learning_rate=1e-2, steps=100)
+    assert known, loss
 
 
 STRATEGIES: list[Callable[[], Any]] = [

@@ -10,6 +10,7 @@ from regard.checkpoint import assign_weights, encode_tensors, read_tensors
 from regard.inspection.capture import capture, points
 from regard.models import build
 from tests.contracts.examples import ENCODERS, named
+from tests.contracts.overfitting import overfit
 
 LENGTHS = [9, 4, 6, 3]  # of the rows, symbols counted
 
@@ -181,20 +182,15 @@ def answers(model: nn.Module, outputs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def test_overfits_one_batch(example, ids, segment_ids):
     model = example.model().train()
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
     wanted = answers(model, said(model, ids, segment_ids))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(150):
+
+    def measure():
         loss = torch.zeros(())
         for name, value in said(model, ids, segment_ids).items():
             real = ids != 0 if value.dim() == 3 else slice(None)
             numbers = wanted[name].is_floating_point()
             loss = loss + (mse_loss if numbers else cross_entropy)(value[real], wanted[name][real])
-        if loss.item() < 0.05:
-            break
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < 0.05
+        return loss, loss.item() < 0.05
+
+    loss, known = overfit(model, measure, learning_rate=1e-2, steps=150)
+    assert known, loss

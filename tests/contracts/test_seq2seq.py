@@ -15,6 +15,7 @@ from regard.inspection.capture import capture, points
 from regard.layers.tap import taps
 from regard.models import MODELS, build
 from tests.contracts.examples import EXAMPLES, SEQ2SEQ, named
+from tests.contracts.overfitting import overfit
 
 LENGTHS = [7, 3, 5, 1]
 
@@ -175,18 +176,15 @@ def test_gradient_reaches_every_parameter(model, source, target):
 
 def test_overfits_one_batch(example, source, target, special_ids):
     model = example.model().train()
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     answers = torch.cat([target[:, 1:], torch.full((len(target), 1), special_ids.eos_id)], dim=1)
-    for _ in range(150):
-        loss = nn.functional.cross_entropy(model(source, target).flatten(0, 1), answers.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < 0.05
-    assert torch.equal(model(source, target).argmax(-1), answers)
+
+    def measure():
+        logits = model(source, target)
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), answers.flatten())
+        return loss, loss.item() < 0.05 and torch.equal(logits.argmax(-1), answers)
+
+    loss, known = overfit(model, measure, learning_rate=5e-3, steps=150)
+    assert known, loss
 
 
 STRATEGIES: list[Callable[[], Any]] = [

@@ -11,6 +11,7 @@ from regard.errors import InputError
 from regard.inspection.capture import capture, points
 from regard.models import build
 from tests.contracts.examples import VISION_LANGUAGE, named
+from tests.contracts.overfitting import overfit
 
 LENGTHS = [9, 4, 6, 3]  # of the texts, symbols counted
 COUNTS = [3, 5, 1, 2]  # and of the regions, the whole picture counted
@@ -223,24 +224,20 @@ def loss_of(example, name: str, value: Tensor, is_grounding: bool) -> Tensor:
 
 def test_overfits_one_batch(example, inputs):
     model = example.model().train()
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-    optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
     first = None
-    for _ in range(200):
+
+    def measure():
+        nonlocal first
         loss = torch.zeros(())
         for name, value in said(model, inputs).items():
             is_grounding = name == "regions" and value.dim() == 2
             positions = slice(None) if is_grounding else real(name, inputs)
             loss = loss + loss_of(example, name, value[positions], is_grounding)
         first = first or loss.item()
-        if loss.item() < 0.1 * first:
-            break
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < 0.1 * first
+        return loss, loss.item() < 0.1 * first
+
+    loss, known = overfit(model, measure, learning_rate=4e-3, steps=200)
+    assert known, (loss, first)
 
 
 def test_what_is_no_picture_of_this_model_is_one_line(model, inputs):

@@ -46,9 +46,26 @@ IDS = torch.tensor([[5, 9, 12, 30]])
 def test_the_sweep_finds_the_planted_head(planted):
     effects = {(one.attention.path, one.head): one.drop for one in sweep(planted, lambda: planted(IDS))}
     assert len(effects) == 6
+    seen: list = []
+    sweep(planted, lambda: planted(IDS), track=lambda heads: seen.extend(heads) or heads)
+    assert len(seen) == 6  # what shows the progress
     assert max(effects, key=lambda one: abs(effects[one])) == PLANTED
     assert all(abs(drop) < 1e-6 for one, drop in effects.items() if one != PLANTED)
     assert abs(effects[PLANTED]) > 0.01
+
+
+def test_a_head_that_is_not_there_is_an_error_with_the_range(model):
+    weights = np.zeros((3, 4, 4), np.float32)
+    for change in (patch_attention(PLANTED[0], weights, head=99), patch_attention(PLANTED[0], weights, head=-1)):
+        with (
+            pytest.raises(InputError, match="blocks.1.attention has heads 0 to 2; got head"),
+            intervene(model, [change]),
+        ):
+            model(IDS)
+    negative = [force_attention(PLANTED[0], 0, -1, 0), patch("blocks.0.hidden", -1, np.zeros(24))]
+    for change in negative:
+        with pytest.raises(InputError), intervene(model, [change]):
+            model(IDS)
 
 
 @torch.inference_mode()
@@ -91,7 +108,7 @@ def test_mean_scale_force_and_patch_change_what_they_say(model):
 def test_what_does_not_fit_is_said(model):
     for change, said in [
         (switch_off("blocks.0.attention", 7), "has heads 0 to 2; got head 7"),
-        (force_attention("blocks.0.attention", 0, 9, 0), "wanted below 4 and 4"),
+        (force_attention("blocks.0.attention", 0, 9, 0), "wanted 0 to 3 and 0 to 3"),
         (patch_attention("blocks.0.attention", np.ones((3, 5, 5))), "wanted texts of as many tokens"),
         (patch("blocks.0.hidden", 9, np.ones(24)), "for position 9"),
     ]:

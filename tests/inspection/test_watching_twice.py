@@ -1,7 +1,9 @@
 """Watching a tap twice, watching what is no tap in a padded batch, and mistakes in the choices of a reader."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,9 +13,10 @@ from regard.inspection.capture import capture
 from regard.inspection.drawing.html import to_html
 from regard.inspection.drawing.scene import Figure, Matrix, Scene
 from regard.inspection.interventions import intervene, parse_switch, scale_head
+from regard.inspection.trace import Trace
 from regard.inspection.views import find_view
 from regard.inspection.views.attention import image
-from regard.inspection.views.base import Choices, find_token
+from regard.inspection.views.base import Choices, Subject, find_token
 from regard.layers.tap import Tap, is_watching
 from regard.models.transformer import Transformer, TransformerConfig
 from tests.contracts.examples import example_of
@@ -82,8 +85,26 @@ def test_layers_of_a_captioner_are_those_that_look_at_the_image():
         find_view("image").draw(subject, Choices(attention="decoder.blocks.*.attention"))
 
 
+def test_a_caption_with_more_tokens_than_pictures_says_so():
+    subject = traced("captioner", image.VIEW)
+    axes = dict(subject.trace.info.axes)
+    axes["target"] = axes["target"].model_copy(update={"next_tokens": ("t7",) * 100})
+    info = subject.trace.info.model_copy(update={"axes": axes})
+    values = subject.trace.values | {"image": np.zeros((8, 8, 3), np.uint8)}
+    scene = image.VIEW.draw(replace(subject, trace=replace(subject.trace, info=info, values=values)), Choices()).scene
+    assert scene.caption.endswith("The first 24 of 100 tokens.")
+
+
 @pytest.mark.parametrize("name", ["heads", "head", "masks"])
 def test_a_vit_has_a_label_for_its_first_token(name):
     view = find_view(name)
     figure = view.draw(traced("captioner", view, number=5), Choices())
     to_html(figure)
+
+
+def test_the_trace_of_a_vit_comes_back_from_its_file(tmp_path):
+    view = find_view("heads")
+    made = traced("captioner", view, number=5).trace
+    made.save(tmp_path / "t.safetensors")
+    again = Trace.open(tmp_path / "t.safetensors")
+    assert "patches attends to patches" in [frame.name for frame in view.draw(Subject(again), Choices()).frames]

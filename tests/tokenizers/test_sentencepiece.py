@@ -9,6 +9,7 @@ import sentencepiece
 from regard.errors import FolderError, InputError
 from regard.tokenizers.sentencepiece import SentencePieceTokenizer
 from regard.tokenizers.words import split_words
+from tests.attack.translators import UNKNOWN, piece, spiece_model
 
 TEXTS = ["the cat sat on the mat", "the cats are walking and talking", "¿dónde está el gato? está en la casa"] * 20
 
@@ -138,3 +139,9 @@ def test_a_model_file_alone_numbers_its_own_tokens(tmp_path):
 def test_a_model_file_without_a_pad_token_is_refused(folder, tmp_path):
     with pytest.raises(FolderError, match=r"source\.spm has no <pad>; .*; copy it again"):
         SentencePieceTokenizer.load_model(folder / "source.spm")
+
+
+@pytest.mark.parametrize("vocab", [None, {"<pad>": 0, "</s>": 1, "<unk>": 2}])
+def test_a_token_that_is_not_utf_8_is_refused(vocab):
+    with pytest.raises(FolderError, match="is damaged: a token is not UTF-8"):
+        SentencePieceTokenizer(spiece_model(piece("<unk>", UNKNOWN) + piece(b"\xff")), vocab)

@@ -1,31 +1,34 @@
 """What `regard show` and `regard trace` share: open what is looked at, and print it."""
 
 import math
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from regard.errors import InputError
 from regard.inspection.drawing.files import check_path
 from regard.inspection.drawing.scene import Figure, Matrix, Text
+from regard.inspection.views import find_view
 from regard.inspection.views.base import Choices
+from regard.metrics.alignment import Link, parse_pharaoh
 from regard.printing import print_json, show
+from regard.progress import track
 from regard.tasks.base import Task, TraceRequest
 from regard.tasks.image_inputs import is_image
 
 check_output = check_path
 
 
-def open_model(model: Path) -> tuple[Task, Any]:
+def open_model(model: Path, device: str, dtype: str) -> tuple[Task, Any]:
     """The task and the pipeline of a model folder."""
-    from regard import runtime
+    from regard.runtime import prepare
     from regard.tasks.loading import load_with_task
 
-    runtime.prepare()
-    return load_with_task(model)
+    return load_with_task(model, runtime=prepare(device, dtype))
 
 
-def view(model: Path, request: TraceRequest, name: str | None, choices: Choices) -> Figure:
+def view(model: Path, request: TraceRequest, name: str | None, choices: Choices, device: str, dtype: str) -> Figure:
     """A view of a model, or of a trace file."""
-    from regard.errors import InputError
     from regard.inspection.trace import Trace, is_trace
     from regard.tasks import show as tasks_show
 
@@ -37,11 +40,53 @@ def view(model: Path, request: TraceRequest, name: str | None, choices: Choices)
                 f"{model} is a trace: --off, --target, --max-new-tokens and --boxes need the model's folder"
             )
         return tasks_show.show_trace(Trace.open(model), name, choices)
-    task, pipeline = open_model(model)
+    if name is not None and find_view(name).of_a_run:
+        return tasks_show.show_run(model, request, find_view(name), choices, lambda one: open_model(one, device, dtype))
+    task, pipeline = open_model(model, device, dtype)
     for text in request.inputs:
         if not task.takes_images and is_image(text) and Path(text).is_file():
             raise InputError(f"{text} is an image, and {model} takes texts; wanted a text, or a model for images")
-    return tasks_show.show(task, pipeline, request, name, choices)
+    return tasks_show.show(task, pipeline, request, name, choices, track)
+
+
+def check_alone(taken: str, choices: Choices, request: TraceRequest, *others: Any) -> None:
+    """InputError if anything else is given: a choice of a view, an input, or one of the others."""
+    if choices != Choices() or request != TraceRequest([]) or any(other is not None for other in others):
+        raise InputError(f"{taken}, nothing else; leave the rest out")
+
+
+def read_gold(gold: str | None) -> tuple[Collection[Link], Collection[Link]]:
+    """The sure and possible links of --gold, which are typed or stand in a file of one line."""
+    if gold is None:
+        return (), ()
+    try:
+        found = parse_pharaoh(gold)
+    except ValueError as error:
+        if not _is_file(gold):
+            raise InputError(f"--gold: {error}, and there is no such file; wanted links such as 0-0 1-2 2?3") from error
+        found = _read_links(Path(gold))
+    if not any(found):
+        raise InputError("--gold has no links; wanted links such as 0-0 1-2 2?3")
+    return tuple(sorted(found[0])), tuple(sorted(found[1]))
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # too long for a name
+        return False
+
+
+def _read_links(path: Path) -> tuple[frozenset[Link], frozenset[Link]]:
+    from regard.data.readers.lines import read_lines
+
+    lines = [line.decode(errors="replace") for line in read_lines(path) if line.strip()]
+    if len(lines) != 1:
+        raise InputError(f"--gold {path} has {len(lines)} lines of links; wanted one, of the pair that is shown")
+    try:
+        return parse_pharaoh(lines[0])
+    except ValueError as error:
+        raise InputError(f"--gold {path}: {error}; wanted links such as 0-0 1-2 2?3") from error
 
 
 def example(name: str) -> Figure:
@@ -53,10 +98,12 @@ def example(name: str) -> Figure:
 def print_list(model: Path | None, as_json: bool) -> None:
     """The views and the names of the inner values of a model; without one, all views and examples."""
     from regard.inspection.examples import EXAMPLES
-    from regard.inspection.views import VIEWS, find_view, views_of
+    from regard.inspection.views import VIEWS, views_of
 
     found, paths = _views_and_points(model) if model else (None, [])
     views = [find_view(name) for name in VIEWS] if found is None else views_of(found)
+    if model is not None and not (model / "checkpoints").is_dir():
+        views = [one for one in views if not one.of_a_run]
     listed: dict[str, Any] = {"views": {one.name: one.summary for one in views}}
     listed |= {"taps": paths} if model else {"examples": EXAMPLES}
     if as_json:
@@ -83,9 +130,12 @@ def _views_and_points(model: Path) -> tuple[Any, list[str]]:
 
     if is_trace(model):
         trace = Trace.open(model)
-        return trace.info, list(trace.values)
-    task, pipeline = open_model(model)
-    return describe(task, pipeline), list(points(pipeline.model))
+        info, paths = trace.info, list(trace.values)
+    else:
+        task, pipeline = open_model(model, "cpu", "float32")
+        info, paths = describe(task, pipeline), list(points(pipeline.model))
+    together = {path: f"{path} ({', then '.join(axes)})" for path, axes in info.joined.items()}
+    return info, [together.get(path, path) for path in paths]
 
 
 def print_figure(figure: Figure) -> None:
@@ -105,11 +155,12 @@ def to_data(figure: Figure) -> dict[str, Any]:
             "rows": [item.row(number) for number in range(len(item.values))],
             "columns": [item.column(number) for number in range(item.values.shape[1])],
             "values": [[_json_number(value) for value in row] for row in item.values.astype(float).tolist()],
+            **({"texts": [list(row) for row in item.texts]} if item.texts else {}),
         }
         for item in scene.items
         if isinstance(item, Matrix)
     ]
-    texts = [item.text for item in scene.items if isinstance(item, Text)]
+    texts = [item.text for item in scene.items if isinstance(item, Text) and not item.in_drawing]
     return {"title": scene.title, "caption": scene.caption, "matrices": matrices, "texts": texts}
 
 

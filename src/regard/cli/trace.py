@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.app import AsJson, ModelFolder, app
+from regard.cli.app import AsJson, Device, DType, ModelFolder, Trust, app, trust_code
 from regard.printing import print_json
 from regard.progress import note
 
@@ -20,6 +20,9 @@ def trace(
     target: Annotated[str | None, typer.Option(help="Look at this translation or caption, not the model's.")] = None,
     boxes: Annotated[Path | None, typer.Option(help="Bounding boxes of the image, as JSON.")] = None,
     off: Annotated[list[str] | None, typer.Option(help="Switch off a head: PATH:HEAD; several are allowed.")] = None,
+    device: Device = "auto",
+    dtype: DType = "float32",
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Write every named inner value of one pass to a safetensors file, with the tokens it belongs to. `regard show`
@@ -39,7 +42,8 @@ def trace(
     from regard.tasks.show import trace as record
 
     check_trace_path(output)
-    task, pipeline = open_model(model)
+    trust_code(trust, model)
+    task, pipeline = open_model(model, device, dtype)
     found = record(task, pipeline, TraceRequest(inputs, max_new_tokens, target, boxes, off or []), taps or ["*"])
     found.save(output)
     size = output.stat().st_size

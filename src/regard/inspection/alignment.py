@@ -22,7 +22,7 @@ def alignment_matrix(model: Any, source: list[int], target: list[int]) -> np.nda
     weights = cross_attention_weights(
         model, torch.tensor([source], device=device), torch.tensor([decoder_input], device=device)
     )
-    return weights.mean((0, 2))[0].cpu().numpy()
+    return weights.mean((0, 2))[0].float().cpu().numpy()
 
 
 @torch.inference_mode()

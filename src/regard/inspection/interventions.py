@@ -6,7 +6,8 @@ with intervene(model, [switch_off("blocks.0.attention", head=3)]):
 Attention is not importance: a head may have a large weight and no effect. `sweep` switches off each head in turn.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -73,8 +74,9 @@ def force_attention(attention: str, head: int, query: int, key: int) -> Interven
 
     def change(weights: Tensor) -> Tensor:
         _check_head(attention, head, weights)
-        if not (query < weights.shape[2] and key < weights.shape[3]):
-            raise InputError(f"query {query} and key {key}: wanted below {weights.shape[2]} and {weights.shape[3]}")
+        if not (0 <= query < weights.shape[2] and 0 <= key < weights.shape[3]):
+            queries, keys = weights.shape[2:]
+            raise InputError(f"query {query} and key {key}: wanted 0 to {queries - 1} and 0 to {keys - 1}")
         changed = weights.clone()
         changed[:, head, query] = 0.0
         changed[:, head, query, key] = 1.0
@@ -94,6 +96,8 @@ def patch_attention(attention: str, weights: np.ndarray, head: int | None = None
                 f"{attention} has weights {tuple(own.shape[1:])}, the other input {weights.shape}; "
                 "wanted texts of as many tokens"
             )
+        if head is not None:
+            _check_head(attention, head, own)
         other = torch.as_tensor(weights, dtype=own.dtype, device=own.device)[None]
         changed = own.clone()
         chosen = slice(None) if head is None else head
@@ -107,7 +111,7 @@ def patch(path: str, position: int, value: np.ndarray) -> Intervention:
     """The value (D,) of another input at one position of a residual, a norm or a feed-forward network."""
 
     def change(hidden: Tensor) -> Tensor:
-        if position >= hidden.shape[1] or value.shape != tuple(hidden.shape[2:]):
+        if not 0 <= position < hidden.shape[1] or value.shape != tuple(hidden.shape[2:]):
             raise InputError(f"{path} is {tuple(hidden.shape[1:])}; got a value {value.shape} for position {position}")
         changed = hidden.clone()
         changed[:, position] = torch.as_tensor(value, dtype=hidden.dtype, device=hidden.device)
@@ -124,6 +128,17 @@ def parse_switch(text: str) -> Intervention:
             f"--off {text}: wanted PATH:HEAD, such as blocks.0.attention:3; see `regard show MODEL --list`"
         )
     return switch_off(path, int(head))
+
+
+def parse_switches(texts: Sequence[str], model: nn.Module) -> list[Intervention]:
+    """What several --off say; InputError with the nearest names for an attention that the model does not have."""
+    found = [parse_switch(text) for text in texts]
+    known = [one.path for one in attentions_of(model)]
+    for path in (text.rpartition(":")[0] for text in texts):
+        if path not in known:
+            near = difflib.get_close_matches(path, known, n=3, cutoff=0.0)
+            raise InputError(f"--off: there is no attention {path}; the nearest are {', '.join(near) or 'none'}")
+    return found
 
 
 def _check_head(attention: str, head: int, values: Tensor) -> None:
@@ -167,15 +182,19 @@ def sweep(
     position: int | None = None,
     by: Literal["zero", "mean"] = "zero",
     choice: int | None = None,
+    track: Callable[[Sequence[Any]], Iterable[Any]] = list,
 ) -> list[Effect]:
-    """Switch off each head of each attention in turn: which heads matter for what the model chose at a position?"""
+    """Switch off each head of each attention in turn: which heads matter for what the model chose at a position?
+
+    `track` wraps the loop over the heads, to show its progress.
+    """
     base, choice = choice_log_probability(forward(), position, choice)
     found = []
-    for attention in attentions_of(model):
-        for head in range(num_heads(model, attention.path)):
-            with intervene(model, [switch_off(attention.path, head, by)]):
-                changed, _ = choice_log_probability(forward(), position, choice)
-            found.append(Effect(attention, head, base - changed))
+    heads = [(one, head) for one in attentions_of(model) for head in range(num_heads(model, one.path))]
+    for attention, head in track(heads):
+        with intervene(model, [switch_off(attention.path, head, by)]):
+            changed, _ = choice_log_probability(forward(), position, choice)
+        found.append(Effect(attention, head, base - changed))
     return found
 
 

@@ -37,6 +37,8 @@ class _Modules:
         self.by_path = {one.path: one for one in info.modules}
         self.interface = info.interface
         self.is_pre_norm = info.config.get("norm") == "pre"
+        stacks = [one.path for one in info.modules if one.kind == "ModuleList"]
+        self.holds_stack = {path[:at] for path in stacks for at, sign in enumerate(path) if sign == "."}
         self.children: dict[str, list[str]] = {}
         for path in self.by_path:
             if path:
@@ -46,13 +48,10 @@ class _Modules:
         for child in self.children.get(path, []):
             if self.by_path[child].kind == "ModuleList":
                 yield from self._stacks(child)
-            elif self._has_stack(child):
+            elif child in self.holds_stack:
                 yield from self.parts(child)
             else:
                 yield Part(self.by_path[child], _name(child), self._side(child))
-
-    def _has_stack(self, path: str) -> bool:
-        return any(one.startswith(f"{path}.") and self.by_path[one].kind == "ModuleList" for one in self.by_path)
 
     def _stacks(self, path: str) -> Iterator[Part]:
         """One part for each run of alike blocks; blocks may grow, as those of a convolutional network do."""

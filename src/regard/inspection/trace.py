@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 from torch import Tensor, nn
@@ -24,10 +24,15 @@ from regard.config import Config
 from regard.errors import InputError
 from regard.files import write_file
 from regard.layers.attention import AttentionTaps
+from regard.models.base import Interface
 
 FORMAT = 1
 SUFFIX = ".safetensors"
 IMAGE = "image"
+MAX_PATH = 1000  # characters; the longest of our models have about fifty
+MAX_MODULES = 10_000  # a model of 80 blocks has about 1,200, and 80 attentions
+MAX_ATTENTIONS = 1000
+FLOATS = ("F32", "F16", "F64")
 
 
 class Axis(Config):
@@ -44,6 +49,19 @@ class Axis(Config):
         (), description="left, top, right and bottom of each region, as shares of the image"
     )
 
+    @model_validator(mode="after")
+    def _check_lengths(self) -> "Axis":
+        for name in ("spans", "segment_ids", "next_tokens", "boxes"):
+            values = getattr(self, name)
+            if values and len(values) != len(self.tokens):
+                raise ValueError(f"{len(values)} {name} for {len(self.tokens)} tokens")
+        if self.grid is not None and (min(self.grid) < 1 or self.grid[0] * self.grid[1] != len(self.tokens)):
+            raise ValueError(f"a grid of {self.grid[0]} by {self.grid[1]} for {len(self.tokens)} tokens")
+        length = len(self.text.encode())
+        if any(span and not 0 <= span[0] <= span[1] <= length for span in self.spans):
+            raise ValueError(f"spans outside of the {length} bytes of the text")
+        return self
+
     @property
     def generated(self) -> tuple[str, ...]:
         """The labels of a decoder's positions as queries: the token that each one chose."""
@@ -53,15 +71,25 @@ class Axis(Config):
 class AttentionInfo(Config):
     """One attention of the model: its path, and the axes of its queries and keys."""
 
-    path: str
+    path: str = Field(max_length=MAX_PATH)
     queries: str
     keys: str
+
+
+class Reference(Config):
+    """What a pronoun refers to, by a probe that was fitted on this model."""
+
+    token: int = Field(ge=0, description="the position of the pronoun")
+    nouns: tuple[str, ...] = Field(description="the nouns it may refer to, in order")
+    positions: tuple[int, ...] = Field(description="the first token of each noun")
+    shares: tuple[float, ...] = Field(description="the probability of each noun")
+    accuracy: float = Field(ge=0, le=1, description="how often the probe is right in held-out stories")
 
 
 class ModuleInfo(Config):
     """One module of the model, for the block diagram."""
 
-    path: str
+    path: str = Field(max_length=MAX_PATH)
     kind: str = Field(description="the name of its class")
     parameters: int = Field(ge=0, description="with those of its parts")
     shape: tuple[int, ...] = Field((), description="of its weight, if it has one")
@@ -73,15 +101,28 @@ class TraceInfo(Config):
     format: int = FORMAT
     kind: str
     task: str
-    interface: str
+    interface: Interface
     config: dict[str, Any]
     axes: dict[str, Axis]
-    attentions: tuple[AttentionInfo, ...] = ()
-    modules: tuple[ModuleInfo, ...] = ()
+    attentions: tuple[AttentionInfo, ...] = Field((), max_length=MAX_ATTENTIONS)
+    modules: tuple[ModuleInfo, ...] = Field((), max_length=MAX_MODULES)
     answer: Any = Field(None, description="what the model answered, as `regard run --json` prints it")
     strategy: str = Field("", description="how the text was decoded")
     interventions: tuple[str, ...] = ()
+    joined: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="values of several axes, whose positions stand behind each other"
+    )
+    references: tuple[Reference, ...] = Field((), description="of an encoder with a coreference probe")
     versions: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_axes(self) -> "TraceInfo":
+        if len({one.path for one in self.attentions}) < len(self.attentions):
+            raise ValueError("the same attention twice")
+        for one in self.attentions:
+            if self.axes and not {one.queries, one.keys} <= self.axes.keys():
+                raise ValueError(f"no axes {one.queries} and {one.keys}, which {one.path} attends from and to")
+        return self
 
 
 @dataclass(frozen=True)
@@ -129,11 +170,44 @@ class Trace:
         try:
             with safe_open(path, "np") as file:
                 metadata = file.metadata() or {}
-                info = TraceInfo.model_validate_json(metadata.get("regard", ""))
-                return cls(info, {name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
-        except (SafetensorError, OSError, ValidationError, TypeError, ValueError) as error:
+                if "regard" not in metadata:
+                    raise InputError(
+                        f"{path} has tensors, such as weights, but is not a trace that `regard trace` wrote; "
+                        "give the folder of a model, or a trace"
+                    )
+                info = TraceInfo.model_validate_json(metadata["regard"])
+                names = list(file.keys())
+                for name in names:
+                    _check_type(name, file.get_slice(name))
+                trace = cls(info, {name: file.get_tensor(name) for name in names})
+                trace._check_weights()
+                return trace
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the whole"
+            raise InputError(f"{path}: the metadata of this trace are damaged: {place}: {first['msg']}") from error
+        except (SafetensorError, OSError, TypeError, ValueError) as error:
             reason = f"{error}".splitlines()[0]
             raise InputError(f"{path} is not a trace that `regard trace` wrote: {reason}") from error
+
+    def _check_weights(self) -> None:
+        """ValueError unless the weights of each attention are (heads, queries, keys), as long as its axes."""
+        for one in self.attentions():
+            shape = self.values[path := tap_of(one.path, "weights")].shape
+            axes = [self.info.axes[name] for name in (one.queries, one.keys) if name in self.info.axes]
+            lengths = [len(axis.tokens) for axis in axes]
+            if len(shape) != 3 or not all(shape) or [*shape[1:]] != lengths:
+                wanted = " and ".join(map(str, lengths))
+                raise ValueError(f"{path} is {shape}, wanted heads, queries and keys, the last two {wanted}")
+
+
+def _check_type(name: str, tensor: Any) -> None:
+    """ValueError for numbers that no trace has."""
+    dtype, shape = tensor.get_dtype(), tensor.get_shape()
+    if name == IMAGE and (dtype != "U8" or len(shape) != 3 or shape[2] != 3 or not all(shape)):
+        raise ValueError(f"the image is {dtype} {shape}, wanted U8 (height, width, 3)")
+    if name != IMAGE and dtype not in FLOATS:
+        raise ValueError(f"{name} is {dtype}, wanted one of {', '.join(FLOATS)}")
 
 
 def check_trace_path(path: Path) -> None:

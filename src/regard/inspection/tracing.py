@@ -6,13 +6,25 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regard.errors import InputError
-from regard.inspection.capture import capture
-from regard.inspection.trace import IMAGE, Axis, Trace, TraceInfo, attentions_of, joined, modules_of, versions
+from regard.inspection.capture import capture, points
+from regard.inspection.trace import (
+    IMAGE,
+    Axis,
+    Reference,
+    Trace,
+    TraceInfo,
+    attentions_of,
+    joined,
+    modules_of,
+    versions,
+)
+from regard.layers.embeddings import Embedding
 
 MAX_BYTES = 2 * 2**30  # of all values of a trace
+SOURCE_TARGET = ("source", "target")  # of an embedding that both share
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,7 @@ class TraceInputs:
     answer: Any = None
     strategy: str = ""
     image: np.ndarray | None = None
+    references: tuple[Reference, ...] = ()
 
 
 @torch.inference_mode()
@@ -44,8 +57,12 @@ def record(
     values: dict[str, np.ndarray] = {}
     with capture(model, *patterns) as captured:
         inputs.forward()
+    together: dict[str, tuple[str, ...]] = {}
     for path in list(captured):
-        values[path] = joined(path, captured.pop(path))
+        calls = captured.pop(path)
+        values[path] = joined(path, calls)
+        if len(calls) == len(SOURCE_TARGET) and _lengths(calls) == _axis_lengths(inputs):
+            together[path] = SOURCE_TARGET
         seen += values[path].nbytes
         if seen > MAX_BYTES:
             raise InputError(
@@ -65,6 +82,23 @@ def record(
         answer=inputs.answer,
         strategy=inputs.strategy,
         interventions=tuple(interventions),
+        joined=together,
+        references=inputs.references,
         versions=versions(),
     )
     return Trace(info, values)
+
+
+def joined_axes(model: nn.Module) -> dict[str, tuple[str, ...]]:
+    """The points that run on the source and then on the target: an embedding that both share."""
+    found = [path for path, module in points(model).items() if isinstance(module, Embedding)]
+    return {found[0]: SOURCE_TARGET} if model.interface == "seq2seq" and len(found) == 1 else {}
+
+
+def _lengths(calls: Sequence[Tensor]) -> list[int]:
+    """The positions of each call of a point whose values are hidden states (1, T, D)."""
+    return [call.shape[1] for call in calls if call.dim() == 3]
+
+
+def _axis_lengths(inputs: TraceInputs) -> list[int]:
+    return [len(inputs.axes[name].tokens) for name in SOURCE_TARGET if name in inputs.axes]

@@ -1,20 +1,24 @@
 """Look inside a model: what `regard show`, `regard trace` and `pipeline.show` do."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from regard.errors import InputError
 from regard.inspection.capture import points
 from regard.inspection.drawing.scene import Figure
-from regard.inspection.interventions import intervene, parse_switch
+from regard.inspection.interventions import intervene, parse_switches
 from regard.inspection.trace import Trace, TraceInfo, attentions_of, modules_of
-from regard.inspection.tracing import record
+from regard.inspection.tracing import joined_axes, record
 from regard.inspection.views import choose_view
-from regard.inspection.views.base import Choices, Subject, View
+from regard.inspection.views.base import Choices, Subject, Track, View
 from regard.tasks import find_task
 from regard.tasks.base import Task, TraceRequest
+from regard.training.run_folder import RunFolder
+
+MAX_NEW_TOKENS = 256  # of a view, which has a drawing for each
 
 
 class Showable:
@@ -28,19 +32,64 @@ class Showable:
         return show(find_task(self.task_name), self, request, view, Choices(**choices))
 
 
-def show(task: Task, pipeline: Any, request: TraceRequest, view: str | None, choices: Choices) -> Figure:
-    """The figure of a view; without a name the view that says most about such a model."""
-    chosen = choose_view(view, describe(task, pipeline), choices.token)
+def show(
+    task: Task, pipeline: Any, request: TraceRequest, view: str | None, choices: Choices, track: Track = list
+) -> Figure:
+    """The figure of a view; without a name the view that says most about such a model. `track`: see `Subject`."""
+    chosen = choose_view(view, describe(task, pipeline), choices)
+    _check_request(request, chosen)
     if not request.inputs:
         raise InputError(f"nothing to look at; the view {chosen.name} needs an input, such as a text")
     if request.max_new_tokens is None and pipeline.model.interface == "causal_lm":
         request = replace(request, max_new_tokens=chosen.max_new_tokens)
-    with intervene(pipeline.model, [parse_switch(text) for text in request.switched_off]):
-        if not chosen.several_inputs:
-            return chosen.draw(trace_subject(task, pipeline, request, chosen), choices)
-        subjects = [trace_subject(task, pipeline, replace(request, inputs=[one]), chosen) for one in request.inputs]
+    with intervene(pipeline.model, parse_switches(request.switched_off, pipeline.model)):
+        batch = request.inputs if chosen.padded and len(request.inputs) > 1 and not task.takes_images else ()
+        if not (chosen.several_inputs or batch):
+            subject = trace_subject(task, pipeline, request, chosen)
+            return chosen.draw(replace(subject, track=track), choices)
+        subjects = [
+            trace_subject(task, pipeline, replace(request, inputs=[one], batch=batch), chosen) for one in request.inputs
+        ]
         others = [one.trace for one in subjects[1:]]
         return chosen.draw(replace(subjects[0], others=others, names=request.inputs), choices)
+
+
+def show_run(
+    folder: Path, request: TraceRequest, view: View, choices: Choices, open_model: Callable[[Path], tuple[Task, Any]]
+) -> Figure:
+    """The figure of a view of the checkpoints of a run, which may be under way.
+
+    Where the model writes, all of them are shown with what the last one writes.
+    """
+    _check_request(request, view)
+    folders = RunFolder(folder).folders()
+    if len(folders) < 2:
+        raise InputError(
+            f"{folder} has {len(folders)} checkpoints; the view {view.name} needs two or more of a run of "
+            "`regard train`, and training.keep_checkpoints=10 keeps ten"
+        )
+    if not request.inputs:
+        raise InputError(f"nothing to look at; the view {view.name} needs an input, such as a text")
+    traces: list[Trace] = []
+    for one in reversed(folders):
+        task, pipeline = open_model(one)
+        choose_view(view.name, describe(task, pipeline), choices)
+        with intervene(pipeline.model, parse_switches(request.switched_off, pipeline.model)):
+            if request.target is None and pipeline.model.interface in ("seq2seq", "captioner"):
+                request = replace(request, target=task.trace_inputs(pipeline, request).answer["text"])
+            traces.append(trace_subject(task, pipeline, request, view).trace)
+    first, *others = reversed(traces)
+    return view.draw(Subject(first, others=others, names=[one.name.replace("-", " ") for one in folders]), choices)
+
+
+def _check_request(request: TraceRequest, view: View) -> None:
+    """InputError for an option that does not change the view, or asks for more than it can draw."""
+    static = ["--off"] * bool(request.switched_off)
+    static += [option for name, option in request.given().items() if name != "boxes"]  # boxes are input
+    if view.static and static:
+        raise InputError(f"the view {view.name} does not take {static[0]}, which does not change it; leave it out")
+    if request.max_new_tokens is not None and request.max_new_tokens > MAX_NEW_TOKENS:
+        raise InputError(f"--max-new-tokens {request.max_new_tokens}: a view shows at most {MAX_NEW_TOKENS} new tokens")
 
 
 def trace_subject(task: Task, pipeline: Any, request: TraceRequest, view: View) -> Subject:
@@ -53,12 +102,12 @@ def trace_subject(task: Task, pipeline: Any, request: TraceRequest, view: View) 
 
 def show_trace(trace: Trace, view: str | None, choices: Choices) -> Figure:
     """A view of a trace that was saved."""
-    return choose_view(view, trace.info, choices.token).draw(Subject(trace), choices)
+    return choose_view(view, trace.info, choices).draw(Subject(trace), choices)
 
 
 def trace(task: Task, pipeline: Any, request: TraceRequest, patterns: Sequence[str]) -> Trace:
     """All values of one pass whose path matches a pattern."""
-    with intervene(pipeline.model, [parse_switch(text) for text in request.switched_off]) as changes:
+    with intervene(pipeline.model, parse_switches(request.switched_off, pipeline.model)) as changes:
         return record(pipeline, task.name, task.trace_inputs(pipeline, request), patterns, interventions=changes)
 
 
@@ -73,4 +122,5 @@ def describe(task: Task, pipeline: Any) -> TraceInfo:
         axes={},
         attentions=tuple(attentions_of(model)),
         modules=modules_of(model),
+        joined=joined_axes(model),
     )

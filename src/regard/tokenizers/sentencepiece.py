@@ -41,6 +41,9 @@ class SentencePieceTokenizer(MetaspaceTokenizer):
         self._model = sentencepiece.SentencePieceProcessor()
         try:
             self._model.LoadFromSerializedProto(model)
+            own = [self._model.id_to_piece(number) for number in range(self._model.get_piece_size())]
+        except UnicodeDecodeError as error:
+            raise FolderError("is damaged: a token is not UTF-8") from error
         except (RuntimeError, ValueError) as error:
             raise FolderError("cannot be read as a SentencePiece model") from error
         if not {TRAINER, NORMALIZER} <= _fields(model):
@@ -48,7 +51,6 @@ class SentencePieceTokenizer(MetaspaceTokenizer):
         self.proto = model
         self._has_own_ids = vocab is None
         if vocab is None:
-            own = [self._model.id_to_piece(number) for number in range(self._model.get_piece_size())]
             vocab = {token: number for number, token in enumerate([*own, *extra_tokens])}
         super().__init__(vocab, target, extra_tokens)
         self._languages = [token for token in vocab if LANGUAGE.fullmatch(token)]

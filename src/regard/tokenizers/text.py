@@ -9,6 +9,7 @@ These three do not normalize: decoding an encoded text gives the same characters
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from regard.errors import ConfigError, InputError
 from regard.files import encode_json
+from regard.tokenizers.boundaries import PART_CHARACTERS, cut_at_spaces, is_cut_at_spaces
 from regard.tokenizers.bpe import check_utf8
 from regard.tokenizers.characters import EOS_TOKEN, build_byte_core, build_character_core, fast_encoder
 from regard.tokenizers.text_folder import read_folder
@@ -25,6 +27,7 @@ from regard.tokenizers.untrusted import read_tokenizer
 from regard.tokenizers.words import single_token_words, word_ids_of_tokens
 
 MIN_VOCAB_SIZE = 256 + 1  # bytes and end of text
+PARTS_AT_ONCE = 64  # of long texts, in memory as the library's objects: about 40 MB
 Raw = bytes  # inside the class, `bytes` is a constructor
 
 
@@ -163,6 +166,8 @@ class TextTokenizer:
         try:
             if self._fast:
                 return [self._fast(text) for text in texts]
+            if any(len(text) > 2 * PART_CHARACTERS for text in texts) and self._is_cut_at_spaces:
+                return self._encode_in_parts(texts)
             return [encoding.ids for encoding in self._core.encode_batch_fast(texts, add_special_tokens=False)]
         except (TypeError, UnicodeEncodeError):
             for text in texts:
@@ -170,6 +175,16 @@ class TextTokenizer:
             raise
         except Exception as error:  # the library's own: it has no tokens for a text, say
             raise InputError(f"this tokenizer cannot encode the text: {' '.join(str(error).split())}") from error
+
+    def _encode_in_parts(self, texts: Sequence[str]) -> list[list[int]]:
+        """The same for long texts: parts on all cores, and a few at a time in memory."""
+        found: list[list[int]] = [[] for _ in texts]
+        parts = ((ids, part) for ids, text in zip(found, texts, strict=True) for part in cut_at_spaces(text))
+        while several := list(islice(parts, PARTS_AT_ONCE)):
+            encodings = self._core.encode_batch_fast([part for _, part in several], add_special_tokens=False)
+            for (ids, _), encoding in zip(several, encodings, strict=True):
+                ids += encoding.ids
+        return found
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True, continuing: bool = False) -> str:
         """The text of the ids; an incomplete character (generation stopped inside an emoji) becomes U+FFFD.
@@ -215,6 +230,10 @@ class TextTokenizer:
     def id_to_token(self, number: int | None) -> str | None:
         """A token's name in the tokenizer.json."""
         return None if number is None else self._core.id_to_token(number)
+
+    @cached_property
+    def _is_cut_at_spaces(self) -> bool:
+        return is_cut_at_spaces(self._core)
 
     @cached_property
     def _parsing_core(self) -> tokenizers.Tokenizer:

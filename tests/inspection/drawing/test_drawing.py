@@ -259,3 +259,7 @@ def test_a_terminal_says_that_a_wide_matrix_is_left_out():
 def test_a_terminal_shows_a_scene_of_text_line_by_line():
     items = [Text(50, 10, "world"), Text(5, 11, "hello"), Text(5, 30, "below")]
     assert to_terminal(Scene(100, 50, items, "words")).plain.splitlines() == ["words", "hello  world", "below"]
+
+
+def test_a_ramp_that_ends_at_no_number_draws_all_the_same():
+    assert shade(np.array([np.nan, 1.0]), next(iter(RAMPS)), 0.0, np.nan).shape == (2, 3)

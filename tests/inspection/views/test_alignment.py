@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.errors import InputError
-from regard.inspection.trace import Trace
+from regard.inspection.trace import Axis, Trace
 from regard.inspection.views import choose_view, find_view
 from regard.inspection.views.attention.alignment import word_ids
 from regard.inspection.views.base import Choices, Subject
@@ -55,7 +55,7 @@ def test_the_best_head_by_gold_links_is_chosen_and_its_links_are_outlined():
     assert figure.frames[figure.chosen].name == "layer 1, head 2 (best)"
     assert sum("best" in frame.name for frame in figure.frames) == 1
     assert figure.scene.title.endswith("AER 0%")
-    (matrix,) = matrices(figure.scene).values()
+    matrix, _ = matrices(figure.scene).values()
     assert matrix.outlined is not None
     assert np.argwhere(matrix.outlined).tolist() == [[0, 0], [1, 2], [2, 2], [3, 1]]
 
@@ -76,6 +76,53 @@ def test_of_heads_with_the_same_error_rate_the_one_nearer_to_the_gold_links_is_b
     heads = {f"layer{layer}head{head}": far for layer in range(2) for head in range(3)} | {"layer0head2": near}
     figure = draw(with_weights(**heads), Choices(gold=GOLD))
     assert figure.frames[figure.chosen].name == "layer 0, head 2 (best)"
+
+
+def test_the_error_rate_of_every_head_stands_beside_the_alignment():
+    aligned, wrong = np.full((5, 4), 0.01), np.zeros((5, 4))
+    for row, column in enumerate((0, 2, 2, 1, 3)):
+        aligned[row, column] = 0.97
+    wrong[:, 0] = 1.0
+    figure = draw(with_weights(layer1head2=aligned, layer0head1=wrong), Choices(gold=GOLD))
+    table = figure_table(figure)
+    assert (table.values[1, 2], table.values[0, 1]) == pytest.approx((0, 2 / 3))
+    assert table.outlined[1, 2]
+    assert table.name == "AER of each layer (down) and head"
+
+
+def figure_table(figure):
+    return next(matrix for name, matrix in matrices(figure.scene).items() if name.startswith("AER"))
+
+
+def test_a_possible_link_is_no_error_if_it_is_found_and_none_if_it_is_not():
+    weights = np.full((5, 4), 0.01)
+    for row, column in enumerate((0, 1, 1, 1, 3)):  # casas: red, which is only possible
+        weights[row, column] = 0.97
+    sure, possible = ((0, 0), (1, 2)), ((1, 1),)
+    assert (
+        figure_table(draw(with_weights(layer0head0=weights), Choices(gold=sure, possible=possible))).values[0, 0] == 0
+    )
+    assert figure_table(draw(with_weights(layer0head0=weights), Choices(gold=sure))).values[0, 0] == pytest.approx(0.2)
+
+
+def test_gold_links_count_space_separated_words():
+    subject = subject_of("transformer")
+    axes = {
+        "source": Axis(tokens=("the", "red", "·house", "·."), text="the redhouse."),
+        "target": Axis(tokens=("<bos>", "la", "casa", "·s", "roja"), next_tokens=TARGET, text="la casas roja"),
+    }
+    changed = replace(subject.trace, info=subject.trace.info.model_copy(update={"axes": axes}))
+    (matrix, _) = matrices(draw(Subject(changed), Choices(gold=((1, 1),))).scene).values()
+    assert np.argwhere(matrix.outlined).tolist() == [[1, 1], [1, 2], [2, 1], [2, 2]]  # the full stop is attached
+    with pytest.raises(InputError, match="gold link 2-0 is not of this pair; wanted source words 0 to 1"):
+        draw(Subject(changed), Choices(gold=((2, 0),)))
+
+
+def test_a_view_without_an_alignment_takes_no_gold():
+    info = subject_of("transformer").trace.info
+    for chosen in (Choices(gold=GOLD), Choices(possible=GOLD)):
+        with pytest.raises(InputError, match="the view heads does not take --gold; .* alignment, checkpoints do"):
+            choose_view("heads", info, chosen)
 
 
 def test_a_gold_link_outside_of_the_sentences_is_an_error():

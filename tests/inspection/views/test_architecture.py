@@ -2,6 +2,7 @@
 
 import pytest
 
+from regard.inspection.drawing.terminal import to_terminal
 from regard.inspection.parts import parts_of
 from regard.inspection.trace import TraceInfo, modules_of
 from regard.inspection.views.architecture import VIEW
@@ -38,6 +39,15 @@ def test_the_drawing_states_the_parameters(kind):
     total = sum(one.numel() for one in subject.pipeline.model.parameters())
     assert figure.scene.title == f"{kind}: {total:,} parameters"
     check_inside(figure)
+
+
+def test_a_terminal_prints_the_decoder_above_the_encoder_and_never_both_on_a_line():
+    lines = to_terminal(VIEW.draw(traced("transformer", VIEW), Choices()).scene).plain.splitlines()
+    stacks = [line.split()[1] for line in lines if line.startswith("blocks: ")]
+    assert stacks == ["DecoderBlock", "EncoderBlock"]
+    assert max(line.count("Attention") for line in lines) == 1
+    assert lines[-2].startswith("embedding ")  # what both share is at the bottom, above the input
+    assert lines[-1] == "source: 5 tokens  target: 4 tokens"
 
 
 def test_repeated_blocks_are_drawn_once():

@@ -26,9 +26,10 @@ def with_head(head: int, weights: np.ndarray) -> Subject:
 def test_every_head_of_every_layer_has_its_weights():
     subject = subject_of("bert")
     scene = draw(subject, Choices()).scene
+    named = {name.partition(": ")[0]: matrix for name, matrix in matrices(scene).items()}
     for layer in range(2):
         for head, weights in enumerate(subject.trace.values[f"blocks.{layer}.attention.weights"]):
-            drawn = matrices(scene)[f"blocks.{layer}.attention, layer {layer}, head {head}"]
+            drawn = named[f"blocks.{layer}.attention, layer {layer}, head {head}"]
             np.testing.assert_array_equal(drawn.values, weights)
 
 
@@ -37,7 +38,7 @@ def test_a_head_on_the_token_before_comes_first_and_is_counted():
     before[0, 0] = 1.0
     scene = draw(with_head(2, before), Choices(layer=1)).scene
     first = next(item for item in scene.items if isinstance(item, Matrix))
-    assert first.name == "blocks.1.attention, layer 1, head 2"
+    assert first.name == "blocks.1.attention, layer 1, head 2: previous"
     assert "most weight on the token before: 1 head" in texts(scene)
     assert "layer 1" in texts(scene)
 

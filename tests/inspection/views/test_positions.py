@@ -35,6 +35,27 @@ def test_learned_positions_are_the_weights(kind):
     assert np.array_equal(matrix.values, weight.detach().numpy())
 
 
+def test_an_outlier_does_not_leave_all_others_white():
+    subject = traced("bert", VIEW)
+    weight = subject.pipeline.model.embedding.positions.weight
+    with torch.no_grad():
+        weight.normal_(generator=torch.Generator().manual_seed(0))
+        weight[3, 5] = 50.0
+    (frame,) = VIEW.draw(subject, Choices()).frames
+    scene = frame.draw()
+    (matrix,) = matrices(scene).values()
+    assert matrix.high == pytest.approx(np.percentile(weight.detach().abs().numpy(), 99))
+    assert matrix.values[3, 5] == 50
+    assert scene.caption.endswith(f"The darkest is {matrix.high:.2g} or more (99 % are below); the largest is 50.")
+
+
+def test_without_an_outlier_the_largest_number_is_the_darkest():
+    _, (scene,) = scenes("transformer")
+    (matrix,) = matrices(scene).values()
+    assert matrix.high == np.abs(matrix.values).max()
+    assert "darkest" not in scene.caption
+
+
 def test_the_products_are_means_over_pairs_of_one_distance():
     vectors = np.random.default_rng(0).normal(size=(5, 3))
     found = mean_products(vectors)

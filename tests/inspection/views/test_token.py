@@ -7,7 +7,7 @@ from regard.errors import InputError
 from regard.inspection.drawing.scene import Rectangle
 from regard.inspection.trace import Axis
 from regard.inspection.views import choose_view, find_view
-from regard.inspection.views.base import Choices, find_token
+from regard.inspection.views.base import Choices, find_token, find_tokens
 from tests.inspection.views.subjects import SOURCE, TARGET, TEXT, has_title, line_titles, matrices, subject_of
 
 draw = find_view("token").draw
@@ -83,5 +83,25 @@ def test_a_whole_word_comes_before_the_rest_of_another():
     assert find_token(Axis(tokens=("wa", "·it")), "it") == 1
 
 
+def test_a_word_of_several_tokens_is_the_mean_of_its_tokens_and_says_so():
+    subject = subject_of("bert")
+    scene = draw(subject, Choices(token="animals")).scene
+    (matrix,) = matrices(scene).values()
+    weights = subject.trace.values["blocks.0.attention.weights"][:, [2, 3]]
+    np.testing.assert_allclose(matrix.values[: len(weights)], weights.mean(1), rtol=1e-6)
+    assert scene.title.startswith("where “animals” (mean of 2 tokens) looks")
+    assert draw(subject, Choices(token="3")).scene.title.startswith("where “·s” looks")
+    with pytest.raises(InputError, match=r"'animals' is 2 tokens \(2 animal, 3 ·s\); choose one of them by its number"):
+        find_token(Axis(tokens=TEXT), "animals")
+
+
+def test_a_word_is_found_by_its_letters_where_tokens_are_characters():
+    axis = Axis(tokens=("w", "a", "i", "t", " ", "i", "t"))
+    assert find_tokens(axis, "it") == [5, 6]
+    assert find_tokens(axis, "wait") == [0, 1, 2, 3]
+    with pytest.raises(InputError, match="there is no token 'ait'"):
+        find_tokens(axis, "ait")
+
+
 def test_a_token_alone_chooses_this_view():
-    assert choose_view(None, subject_of("gpt").trace.info, "it").name == "token"
+    assert choose_view(None, subject_of("gpt").trace.info, Choices(token="it")).name == "token"

@@ -13,6 +13,7 @@ from regard.tasks.base import EvaluationRequest
 from regard.tasks.masked_lm import evaluate as masked_scoring
 from regard.tasks.masked_lm.coreference import probe_coreference
 from regard.tasks.masked_lm.evaluate import evaluate
+from regard.tasks.masked_lm.head_ablation import ablate_heads
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,7 @@ def test_one_document_has_no_next_sentence_and_that_is_said(make_reader, tmp_pat
 
 def test_what_a_run_on_stories_held_out_and_what_it_means(reader, monkeypatch):
     monkeypatch.setattr(masked_scoring, "probe_coreference", partial(probe_coreference, num_training=60, num_test=30))
+    monkeypatch.setattr(masked_scoring, "ablate_heads", partial(ablate_heads, num_training=20, num_test=20))
     filler = regard.load(reader)
     found = evaluate(filler, EvaluationRequest(reader))
     assert found == evaluate(filler, EvaluationRequest(reader))
@@ -76,6 +78,9 @@ def test_what_a_run_on_stories_held_out_and_what_it_means(reader, monkeypatch):
         "next_sentence_accuracy",
         "coreference_probe_accuracy",
         "coreference_attention_accuracy",
+        "coreference_heads",
+        "coreference_probe_without_these_heads",
+        "coreference_probe_without_other_heads",
     } <= found.keys()
 
 

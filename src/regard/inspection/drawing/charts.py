@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from regard.inspection.drawing.colors import FAINT, INK, QUERY, RULE
 from regard.inspection.drawing.layout import GAP, Block, widest
-from regard.inspection.drawing.scene import Item, Line, Rectangle, Text
+from regard.inspection.drawing.scene import Item, Line, Rectangle, Text, in_drawing
 from regard.inspection.maps.labels import text_width
 
 DOT = 3.0
@@ -78,7 +78,7 @@ def chart(
         items += _curve(curve, [place(*point) for point in zip(curve.x, curve.y, strict=True)])
     items += _names(curves, [place(curve.x[-1], curve.y[-1]) for curve in curves])
     named = max((text_width(curve.name, 8) for curve in curves), default=0.0)
-    return Block(items, left + wide + GAP + named - x, HEAD + high + FOOT)
+    return Block(in_drawing(items), left + wide + GAP + named - x, HEAD + high + FOOT)
 
 
 def _axes(left: float, top: float, size: tuple[float, float], across: Axis, up: Axis) -> list[Item]:

@@ -39,6 +39,7 @@ def rgb(color: str) -> tuple[int, int, int]:
 def shade(values: np.ndarray, ramp: str, low: float, high: float) -> np.ndarray:
     """Colors (…, 3) of uint8 for values between `low` and `high`; what is not a number is grey."""
     stops = np.array([rgb(color) for color in RAMPS[ramp]], np.float64)
+    low, high = np.nan_to_num((low, high))
     known = np.nan_to_num(np.asarray(values, np.float64), nan=low, posinf=high, neginf=low)
     share = np.clip((known - low) / max(high - low, 1e-12), 0, 1) * (len(stops) - 1)
     at = np.minimum(share.astype(int), len(stops) - 2)

@@ -6,7 +6,7 @@ import numpy as np
 
 from regard.inspection.drawing.colors import KEY, QUERY, hexadecimal, shade, text_on
 from regard.inspection.drawing.layout import GAP, MIN_LABEL, Block, widest
-from regard.inspection.drawing.scene import Item, Line, Rectangle, Text
+from regard.inspection.drawing.scene import Item, Line, Rectangle, Text, in_drawing
 from regard.inspection.maps.labels import text_width
 
 LEAST = 0.02  # the smallest weight that has a line
@@ -31,13 +31,13 @@ def linked(
     items = lines((left, right), y + row / 2, row, queries, keys, weights)
     items += [Text(left - GAP, y + (n + 0.5) * row, one, size, QUERY, "right") for n, one in enumerate(queries)]
     items += [Text(right + GAP, y + (n + 0.5) * row, one, size, KEY) for n, one in enumerate(keys)]
-    return Block(items, right + GAP + widest(keys, size) - x, row * max(len(queries), len(keys)))
+    return Block(in_drawing(items), right + GAP + widest(keys, size) - x, row * max(len(queries), len(keys)))
 
 
 def shaded_sentence(
-    x: float, y: float, tokens: Sequence[str], weights: np.ndarray, width: float, *, outlined: int | None = None
+    x: float, y: float, tokens: Sequence[str], weights: np.ndarray, width: float, *, outlined: Sequence[int] = ()
 ) -> Block:
-    """Tokens in lines of at most this width, each on a background as dark as its weight; `outlined` is one of them."""
+    """Tokens in lines of at most this width, each as dark as its weight; `outlined` are the numbers of some."""
     items: list[Item] = []
     size, row, across, down, most = 11.0, 22.0, x, y, 0.0
     colors = shade(weights, "key", 0.0, top_of(weights))
@@ -45,12 +45,12 @@ def shaded_sentence(
         wide = text_width(token, size) + 8
         if across > x and across + wide > x + width:
             across, down = x, down + row
-        frame, title = QUERY if number == outlined else None, f"{token}: {weights[number]:.6g}"
+        frame, title = QUERY if number in outlined else None, f"{token}: {weights[number]:.6g}"
         items.append(Rectangle(across, down, wide, row - 4, hexadecimal(colors[number]), frame, 2.0, title=title))
         items.append(Text(across + wide / 2, down + row / 2 - 2, token, size, text_on(colors[number]), "center"))
         across += wide + 3
         most = max(most, across - x)
-    return Block(items, most, down + row - y)
+    return Block(in_drawing(items), most, down + row - y)
 
 
 def top_of(weights: np.ndarray) -> float:

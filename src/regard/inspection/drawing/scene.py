@@ -4,7 +4,7 @@ Sizes are in points of a page: a column of a paper is about 250 wide, a slide ab
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -28,6 +28,8 @@ class Text:
     bold: bool = False
     rotated: bool = False  # upwards, by a quarter
     title: str = ""
+    in_drawing: bool = False  # it labels lines, pixels or cells; a terminal leaves it out, since it draws none
+    column: int = 0  # a terminal prints one column below the other, not line by line across them
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class Matrix:
     digits: int | None = None
     name: str = ""  # what the numbers are, for titles and tables
     outlined: np.ndarray | None = None
+    texts: Sequence[Sequence[str]] = ()  # what stands in the cells, where a terminal can show it
 
     @property
     def width(self) -> float:
@@ -176,6 +179,11 @@ class Figure:
 def printable(text: str) -> str:
     """Text with control characters, lone surrogates and the like shown as a symbol, since no format can hold them."""
     return "".join(letter if letter.isprintable() else "�" for letter in text)
+
+
+def in_drawing(items: Sequence[Item]) -> list[Item]:
+    """The items, whose text is only a label of what they draw."""
+    return [replace(item, in_drawing=True) if isinstance(item, Text) else item for item in items]
 
 
 def heading(title: str, caption: str = "") -> list[Item]:

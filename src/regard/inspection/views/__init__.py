@@ -4,8 +4,9 @@ from importlib import import_module
 
 from regard.errors import InputError
 from regard.inspection.trace import TraceInfo
-from regard.inspection.views.base import View
+from regard.inspection.views.base import Choices, View, made_choices, option_of
 
+NO_CHOICES = Choices()
 # name -> its module below this one, in the order of `regard show --list`
 VIEWS = {
     "alignment": "attention.alignment",
@@ -24,9 +25,11 @@ VIEWS = {
     "cache": "cache",
     "positions": "positions",
     "words": "words",
+    "map": "embedding_map",
     "states": "states",
     "input": "input",
     "architecture": "architecture",
+    "checkpoints": "attention.checkpoints",
 }
 # What a model is shown with, by its interface, if no view is named.
 DEFAULTS = {
@@ -51,13 +54,25 @@ def views_of(info: TraceInfo) -> list[View]:
     return [view for view in map(find_view, VIEWS) if view.missing(info) is None]
 
 
-def choose_view(name: str | None, info: TraceInfo, token: str | None = None) -> View:
-    """The view that is named, or the one that says most about such a model."""
-    if name is None and token is not None and "token" in VIEWS:
-        name = "token"
+def choose_view(name: str | None, info: TraceInfo, choices: Choices = NO_CHOICES) -> View:
+    """The view that is named, or the one that says most about such a model; it takes the choices that were made."""
+    view = _choose(name, info, choices.token)
+    for choice in made_choices(choices):
+        if choice not in view.takes:
+            takers = [one.name for one in views_of(info) if choice in one.takes]
+            raise InputError(
+                f"the view {view.name} does not take {option_of(choice)}; of this {info.kind} "
+                + (f"{', '.join(takers)} {'do' if len(takers) > 1 else 'does'}" if takers else "no view does")
+            )
+    return view
+
+
+def _choose(name: str | None, info: TraceInfo, token: str | None) -> View:
     if name is None:
         default = find_view(DEFAULTS[info.interface])
-        return default if default.missing(info) is None else views_of(info)[0]
+        if token is None:
+            return default if default.missing(info) is None else views_of(info)[0]
+        name = default.name if "token" in default.takes else "token"
     view = find_view(name)
     reason = view.missing(info)
     if reason is not None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+from regard.errors import InputError
 from regard.inspection.drawing.colors import FAINT, IMAGE, INK, KEY, MASKED, QUERY, VALUE
 from regard.inspection.drawing.layout import TOP, heading_width, widest
 from regard.inspection.drawing.scene import Figure, Item, Line, Rectangle, Scene, Text, heading
@@ -31,6 +33,7 @@ COLORS = {
     "Recurrent": IMAGE,
     "Convolution": IMAGE,
 }
+SIDES: tuple[Side, ...] = ("both", "left", "right")
 RECURRENT = ("GRU", "LSTM", "RecurrentLayer")
 
 
@@ -38,8 +41,10 @@ def draw(subject: Subject, choices: Choices) -> Figure:
     """One drawing; needs no values, so a trace of any input will do."""
     info = subject.trace.info
     parts = parts_of(info)
+    if not parts or info.modules[0].path:
+        raise InputError("this trace does not list the modules of its model; record it again with `regard trace`")
     num_columns = 1 if all(part.side == "left" for part in parts) else 2
-    total = next(one.parameters for one in info.modules if not one.path)
+    total = info.modules[0].parameters
     title = f"{info.kind}: {total:,} parameters"
     items = _Diagram(info, num_columns).draw(parts)
     height = max(item.y + item.height for item in items if isinstance(item, Rectangle))  # from the bottom
@@ -60,6 +65,7 @@ class _Diagram:
         self.has_memory = info.interface in ("seq2seq", "captioner")
         self.items: list[Item] = []
         self.first_right: float | None = None
+        self.shared = self.rank = 0  # see _enter
 
     def draw(self, parts: Sequence[Part]) -> list[Item]:
         for side, text in self.inputs.items():
@@ -71,12 +77,22 @@ class _Diagram:
             self._memory_arrow()
         return self.items
 
+    def _enter(self, side: Side) -> None:
+        """Order the texts that follow for a terminal, from the bottom up: what both columns share, left, then right."""
+        if side == "both":
+            self.shared += len(SIDES)
+        self.rank = self.shared + SIDES.index(side)
+
+    def _write(self, x: float, y: float, text: str, size: float = 9, color: str = INK, **style: Any) -> None:
+        self.items.append(Text(x, y, text, size, color, column=-self.rank, **style))
+
     def _column(self, side: Side) -> tuple[float, float]:
         """Where a column begins, and its width."""
         both = self.num_columns * COLUMN + (self.num_columns - 1) * BETWEEN
         return (8 + (COLUMN + BETWEEN) * (side == "right"), COLUMN) if side != "both" else (8, both)
 
     def _place(self, part: Part) -> None:
+        self._enter(part.side)
         x, width = self._column(part.side)
         sides: list[Side] = ["left", "right"] if part.side == "both" else [part.side]
         is_stack = bool(part.inside)
@@ -99,11 +115,11 @@ class _Diagram:
         self.items.append(Rectangle(x, y, width, ROW, color, None, opacity=0.16, radius=3, title=title))
         self.items.append(Rectangle(x, y, width, ROW, None, color, radius=3))
         name = part.name if part.count == 1 else f"{part.name} × {part.count}"
-        self.items.append(Text(x + 6, y + ROW / 2, name, size=8))
-        self.items.append(Text(x + 12 + widest([name], 8), y + ROW / 2, module.kind, size=7, color=FAINT))
+        self._write(x + 6, y + ROW / 2, name, 8)
+        self._write(x + 12 + widest([name], 8), y + ROW / 2, module.kind, 7, FAINT)
         shape = " × ".join(map(str, module.shape))
         numbers = f"{shape}   {part.parameters:,}" if shape else f"{part.parameters:,}"
-        self.items.append(Text(x + width - 6, y + ROW / 2, numbers, 7, FAINT, "right"))
+        self._write(x + width - 6, y + ROW / 2, numbers, 7, FAINT, anchor="right")
         return ROW
 
     def _stack(self, part: Part, x: float, y: float, width: float) -> float:
@@ -114,17 +130,21 @@ class _Diagram:
             left, wide = self._column(one.side) if is_wide and one.side != "both" else (x, width)
             side = one.side if is_wide else "left"
             at = ends.get(side, y + PAD)
+            if is_wide:
+                self._enter(one.side)
             self._box(one, left + PAD, at, wide - 2 * PAD)
             ends[side] = at + ROW + 4
+        if is_wide:
+            self._enter("both")
         height = max(ends.values()) - y + HEAD
         self.items.append(Rectangle(x, y, width, height, None, INK, 1.1, radius=5))
         name, top = part.name, y + height - HEAD / 2 - 1
-        self.items.append(Text(x + PAD, top, f"{name}: {part.module.kind}", size=8, bold=True))
+        self._write(x + PAD, top, f"{name}: {part.module.kind}", 8, bold=True)
         if any(one.module.kind in RECURRENT for one in (part, *part.inside)):
-            self.items.append(Text(x + width / 2 + 40, top, "token by token", 7, IMAGE, "center"))
+            self._write(x + width / 2 + 40, top, "token by token", 7, IMAGE, anchor="center")
         count = f"× {part.count}   {part.parameters:,}" if part.count > 1 else f"{part.parameters:,}"
         title = f"{part.module.path}: {part.parameters}"
-        self.items.append(Text(x + width - PAD, top, count, 8, INK, "right", bold=part.count > 1, title=title))
+        self._write(x + width - PAD, top, count, 8, anchor="right", bold=part.count > 1, title=title)
         return height
 
     def _memory_arrow(self) -> None:
@@ -163,4 +183,4 @@ def _turned(item: Item, bottom: float) -> Item:
     return replace(item, y=bottom - item.y)
 
 
-VIEW = View("architecture", "the block diagram, with shapes and numbers of parameters", draw, ())
+VIEW = View("architecture", "the block diagram, with shapes and numbers of parameters", draw, (), static=True)

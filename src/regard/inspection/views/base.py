@@ -3,8 +3,8 @@
 Each file beside this one has one view, `VIEW`; `regard.inspection.views.VIEWS` lists them.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -26,7 +26,11 @@ class Choices:
     top_k: int | None = None
     top_p: float | None = None
     limit: int = 10  # of bars, rows, …
-    gold: Sequence[tuple[int, int]] = ()  # gold alignment: (source word, target word)
+    gold: Collection[tuple[int, int]] = ()  # gold alignment: sure links (source word, target word)
+    possible: Collection[tuple[int, int]] = ()  # its possible links
+
+
+Track = Callable[[Sequence[Any]], Iterable[Any]]  # a loop over these, with a progress bar, say
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class Subject:
     pipeline: Any = None
     inputs: TraceInputs | None = None
     others: Sequence[Trace] = field(default_factory=tuple)  # of further inputs, or of further checkpoints
-    names: Sequence[str] = field(default_factory=tuple)  # of the others
+    names: Sequence[str] = field(default_factory=tuple)  # of all of them, in order
+    track: Track = list  # follows what takes long
 
     def require_model(self, view: str) -> Any:
         """The pipeline; InputError if there is only a trace file."""
@@ -56,7 +61,21 @@ class View:
     taps: tuple[str, ...] = ("*.weights",)  # patterns of the points it needs; a pattern may match none
     missing: Callable[[TraceInfo], str | None] = lambda info: None  # why it has no meaning for a model; None: it has
     several_inputs: bool = False  # each input is a trace of its own
+    padded: bool = False  # several texts are traced like rows of one batch, padded to the longest
     max_new_tokens: int | None = None  # that a language model generates if none are asked for
+    of_a_run: bool = False  # each checkpoint of a run is a trace of its own, the oldest first
+    takes: tuple[str, ...] = ()  # the choices that change it, by their names in Choices
+    static: bool = False  # of the weights alone: nothing that is generated or switched off changes it
+
+
+def option_of(name: str) -> str:
+    """A choice as it is typed: "top_k" is --top-k."""
+    return "--gold" if name == "possible" else "--" + name.replace("_", "-")
+
+
+def made_choices(choices: Choices) -> list[str]:
+    """The names of the choices that a reader made."""
+    return [one.name for one in fields(choices) if getattr(choices, one.name) != one.default]
 
 
 def needs_attention(info: TraceInfo) -> str | None:
@@ -120,18 +139,49 @@ def key_labels(trace: Trace, attention: AttentionInfo) -> tuple[str, ...]:
     return trace.info.axes[attention.keys].tokens
 
 
-def find_token(axis: Axis, token: str | None) -> int:
-    """The position of a token by its label or its number; the last of several, as in "it … it".
+def find_tokens(axis: Axis, token: str | None) -> list[int]:
+    """The positions of a token by its label, of a word by its tokens, or of a number; the last of several.
 
     A whole word comes before the rest of another: "it" before the "·it" of "wait".
     """
     if token is None:
         raise InputError(f"which token? give --token; this text has {', '.join(axis.tokens)}")
+    wanted = token.casefold()
     whole = [label.casefold() for label in axis.tokens]
-    for labels in (whole, [label.removeprefix("·") for label in whole]):
-        places = [number for number, label in enumerate(labels) if label == token.casefold()]
-        if places:
-            return places[-1]
+    pieces = [label.removeprefix("·") for label in whole]
+    if wanted in whole:
+        return [_last(whole, wanted)]
+    for start in reversed(range(len(whole))):
+        end = start + 1
+        while end < len(whole) and len("".join(pieces[start:end])) < len(wanted):
+            end += 1
+        if "".join(pieces[start:end]) == wanted and _begins_word(whole, start) and _begins_word(whole, end):
+            return list(range(start, end))
+    if wanted in pieces:
+        return [_last(pieces, wanted)]
     if token.isdecimal() and int(token) < len(axis.tokens):
-        return int(token)
-    raise InputError(f"there is no token {token!r}; this text has {', '.join(axis.tokens)}")
+        return [int(token)]
+    raise InputError(
+        f"there is no token {token!r}; this text has {', '.join(axis.tokens)}; wanted one, a word, or a number from 0"
+    )
+
+
+def find_token(axis: Axis, token: str | None) -> int:
+    """The position of one token; InputError with the numbers for a word of several."""
+    found = find_tokens(axis, token)
+    if len(found) > 1:
+        named = ", ".join(f"{place} {axis.tokens[place]}" for place in found)
+        raise InputError(f"{token!r} is {len(found)} tokens ({named}); choose one of them by its number")
+    return found[0]
+
+
+def _last(labels: Sequence[str], label: str) -> int:
+    return max(place for place, one in enumerate(labels) if one == label)
+
+
+def _begins_word(labels: Sequence[str], place: int) -> bool:
+    """Whether a word begins there, or the text ends; labels of single characters do not mark continuations."""
+    if not 0 < place < len(labels):
+        return True
+    letters = [one for one in labels[place - 1 : place + 1] if len(one) == 1 and one.isalnum()]
+    return not labels[place].startswith("·") and len(letters) < 2

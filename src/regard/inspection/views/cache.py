@@ -109,4 +109,5 @@ VIEW = View(
     ("*.keys", "*.queries"),
     has_no_cache,
     max_new_tokens=8,
+    takes=("layer", "head"),
 )

@@ -159,4 +159,6 @@ def _missing(info: TraceInfo) -> str | None:
     return None if has_row else "it has no token, position and segment embeddings that are added"
 
 
-VIEW = View("input", "the input row: token + position + segment embeddings, and masking", draw, (), _missing)
+VIEW = View(
+    "input", "the input row: token + position + segment embeddings, and masking", draw, (), _missing, static=True
+)

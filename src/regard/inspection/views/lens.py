@@ -4,7 +4,7 @@ import numpy as np
 
 from regard.inspection.drawing.colors import FAINT, KEY, QUERY, shade, text_on
 from regard.inspection.drawing.layout import GAP, TOP, heading_width, widest
-from regard.inspection.drawing.scene import Anchor, Figure, Item, Matrix, Scene, Text, heading
+from regard.inspection.drawing.scene import Anchor, Figure, Item, Matrix, Scene, Text, heading, in_drawing
 from regard.inspection.lens import has_no_lens, lens_logits
 from regard.inspection.maps.labels import text_width
 from regard.inspection.predictions import fills_masks, output_axis, output_tokenizer, token_labels
@@ -13,6 +13,7 @@ from regard.inspection.views.base import Choices, Subject, View
 ROW = 20.0
 MIN_CELL = 34.0
 MAX_CELL = 60.0
+NAME = "probability of the most probable token"
 SIZE = 8.0  # of the tokens in the cells
 
 
@@ -42,7 +43,7 @@ def _grid(
     """The cells with their tokens, the layers to the left and the input below; and where they end."""
     left = 8 + widest(rows) + GAP
     cell = min(max(widest([label for row in labels for label in row], SIZE) + 4, MIN_CELL), MAX_CELL)
-    matrix = Matrix(left, TOP, cell, ROW, values, rows, columns, name="probability of the most probable token")
+    matrix = Matrix(left, TOP, cell, ROW, values, rows, columns, name=NAME, texts=labels)
     items: list[Item] = [matrix]
     colors = shade(values, matrix.ramp, matrix.low, matrix.high)
     for row, tokens in enumerate(labels):
@@ -61,7 +62,7 @@ def _grid(
         items.append(Text(*place, token, 9, KEY, anchor, rotated=upright))
     bottom = below + (widest(columns) + 2 * GAP if upright else 22)
     items.append(Text(left - GAP, below + 10, "input", size=8, color=FAINT, anchor="right"))
-    return items, left + matrix.width + 12, bottom
+    return in_drawing(items), left + matrix.width + 12, bottom
 
 
 def _fitted(token: str, room: float) -> str:

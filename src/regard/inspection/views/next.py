@@ -18,7 +18,7 @@ from regard.inspection.predictions import (
     token_logits,
 )
 from regard.inspection.trace import Axis
-from regard.inspection.views.base import Choices, Subject, View, find_token
+from regard.inspection.views.base import Choices, Subject, View, find_token, find_tokens
 from regard.layers.sampling import apply_temperature, kept_ids
 
 ROW = 14.0  # of one bar, in points
@@ -32,9 +32,9 @@ def draw(subject: Subject, choices: Choices) -> Figure:
     axis, is_masked = output_axis(info), fills_masks(info)
     logits = token_logits(subject.inputs, output_tokenizer(pipeline).vocab_size)
     positions = _masks(axis, choices.token) if is_masked else list(range(len(axis.tokens)))
-    chosen = positions[-1] if choices.token is None else find_token(axis, choices.token)
-    if is_masked and choices.token is None:
-        chosen = positions[0]
+    chosen = positions[0] if is_masked else positions[-1]
+    if not is_masked and choices.token is not None:
+        chosen = find_tokens(axis, choices.token)[-1]  # what follows a word is predicted at its last token
     frames = []
     for position in positions:
         place = f"token at {axis.tokens[position]}, position {position}"
@@ -90,4 +90,11 @@ def _caption(choices: Choices, num_kept: int) -> str:
     return f"{caption} Sampling with {' and '.join(filter(None, cuts))} keeps {tokens}; grey ones are cut."
 
 
-VIEW = View("next", "the most probable next tokens, and what top-k and top-p keep", draw, (), predicts_no_tokens)
+VIEW = View(
+    "next",
+    "the most probable next tokens, and what top-k and top-p keep",
+    draw,
+    (),
+    predicts_no_tokens,
+    takes=("token", "temperature", "top_k", "top_p", "limit"),
+)

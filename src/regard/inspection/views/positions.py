@@ -9,7 +9,7 @@ from torch import nn
 
 from regard.inspection.drawing.colors import FAINT, INK, KEY, QUERY, RULE
 from regard.inspection.drawing.layout import TOP, Block, heading_width
-from regard.inspection.drawing.scene import Figure, Frame, Item, Line, Matrix, Scene, Text, heading
+from regard.inspection.drawing.scene import Figure, Frame, Item, Line, Matrix, Scene, Text, heading, in_drawing
 from regard.inspection.trace import TraceInfo
 from regard.inspection.views.base import Choices, Subject, View
 from regard.layers.positions import LearnedPositions, PositionEncoding, Rotary, SinusoidalPositions
@@ -18,6 +18,8 @@ NUM_POSITIONS = 64
 MAX_WIDTH = 128  # columns that are shown
 CHART = (400.0, 110.0)
 LEFT = 44.0
+PERCENTILE = 99.0  # of the sizes of all numbers
+OUTLIER = 3.0  # times the percentile: beyond, the largest number would leave all others nearly white
 KINDS = ("SinusoidalPositions", "LearnedPositions", "Rotary", "RelativePositionBias")
 
 
@@ -43,10 +45,20 @@ def _vectors(path: str, module: SinusoidalPositions | LearnedPositions) -> Scene
     kind = "learned" if isinstance(module, LearnedPositions) else "sinusoidal"
     title = f"positions: {kind} vectors, {path}"
     caption = "One row a position, one column a number of its vector. Below, the mean dot product of positions d apart."
-    high = float(np.abs(vectors).max())
+    high, said = end_of_shades(vectors)
+    caption += said
     matrix = _heat_map(vectors[:, :MAX_WIDTH], f"{kind} positions", -high, high)
     curve = mean_products(vectors)
     return _assembled(title, caption, matrix, _chart(matrix, [curve], "dot product", [QUERY]))
+
+
+def end_of_shades(vectors: np.ndarray) -> tuple[float, str]:
+    """The darkest shade: the largest number, or where a few are far larger than all others, a percentile, and words."""
+    sizes = np.abs(vectors)
+    most, usual = float(sizes.max()), float(np.percentile(sizes, PERCENTILE))
+    if most <= OUTLIER * usual:
+        return most, ""
+    return usual, f" The darkest is {usual:.2g} or more ({PERCENTILE:g} % are below); the largest is {most:.2g}."
 
 
 def mean_products(vectors: np.ndarray) -> np.ndarray:
@@ -106,19 +118,27 @@ def _assembled(
 ) -> Scene:
     """The heat map with the names of its axes, and the chart below it."""
     last = matrix.y + matrix.height
-    size = len(matrix.values)
     items: list[Item] = [
         *heading(title, caption),
+        matrix,
+        *in_drawing(_edges(matrix, rows, columns)),
+        *chart.items,
+    ]
+    width = max(LEFT + CHART[0] + 24, heading_width(title, caption))
+    return Scene(width, last + chart.height + 10, items, title, caption)
+
+
+def _edges(matrix: Matrix, rows: str, columns: str) -> list[Item]:
+    """The names of both sides, and the first and the last number."""
+    last = matrix.y + matrix.height
+    size = len(matrix.values)
+    return [
         Text(LEFT, matrix.y - 7, f"{columns} →", size=8, color=FAINT),
         Text(LEFT + matrix.width, matrix.y - 7, str(matrix.values.shape[1] - 1), size=8, color=FAINT, anchor="right"),
         Text(LEFT - 14, (matrix.y + last) / 2, f"← {rows}", 8, FAINT, "center", rotated=True),
         Text(LEFT - 4, matrix.y + matrix.cell_height / 2, "0", 8, FAINT, "right"),
         Text(LEFT - 4, last - matrix.cell_height / 2, str(size - 1) if size > 1 else "", 8, FAINT, "right"),
-        matrix,
-        *chart.items,
     ]
-    width = max(LEFT + CHART[0] + 24, heading_width(title, caption))
-    return Scene(width, last + chart.height + 10, items, title, caption)
 
 
 def _chart(above: Matrix, curves: Sequence[np.ndarray], name: str, colors: Sequence[str]) -> Block:
@@ -143,11 +163,11 @@ def _chart(above: Matrix, curves: Sequence[np.ndarray], name: str, colors: Seque
         label = f"head {number}: " if len(curves) > 1 else ""
         values = ", ".join(f"{value:.6g}" for value in curve[:8])
         items.append(Line(points, colors[number % len(colors)], 1.4, title=f"{label}{values}, …"))
-    return Block(items, LEFT + wide, high + 24 + 20)
+    return Block(in_drawing(items), LEFT + wide, high + 24 + 20)
 
 
 def _missing(info: TraceInfo) -> str | None:
     return None if any(one.kind in KINDS for one in info.modules) else "it has no position encoding"
 
 
-VIEW = View("positions", "the position encodings, and how alike two positions are", draw, (), _missing)
+VIEW = View("positions", "the position encodings, and how alike two positions are", draw, (), _missing, static=True)

@@ -9,7 +9,7 @@ import numpy as np
 from regard.errors import InputError
 from regard.inspection.drawing.colors import FAINT, INK, QUERY, RULE
 from regard.inspection.drawing.layout import TOP, Style, heading_width, labelled, widest
-from regard.inspection.drawing.scene import Figure, Item, Rectangle, Scene, Text, heading
+from regard.inspection.drawing.scene import Figure, Item, Rectangle, Scene, Text, heading, in_drawing
 from regard.inspection.maps.labels import place_labels
 from regard.inspection.maps.map import explained_variance, pca
 from regard.inspection.trace import Axis, Trace, TraceInfo
@@ -127,7 +127,7 @@ def _map(points: np.ndarray, names: Sequence[str]) -> list[Item]:
         items.append(Rectangle(*at, DOT, DOT, QUERY, None, radius=DOT / 2, title=title))
     for label in place_labels(placed, names, range(len(names)), frame=MAP, size=9):
         items.append(Text(8 + label.x, TOP + label.y, names[label.point], anchor=label.end))
-    return items
+    return in_drawing(items)
 
 
 def _missing(info: TraceInfo) -> str | None:
@@ -135,5 +135,11 @@ def _missing(info: TraceInfo) -> str | None:
 
 
 VIEW = View(
-    "words", "one word in several sentences: its contextual vectors", draw, ("*.hidden",), _missing, several_inputs=True
+    "words",
+    "one word in several sentences: its contextual vectors",
+    draw,
+    ("*.hidden",),
+    _missing,
+    several_inputs=True,
+    takes=("layer", "token"),
 )

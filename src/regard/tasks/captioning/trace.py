@@ -14,8 +14,10 @@ from regard.tasks.captioning.pipeline import Captioner
 
 def trace_inputs(pipeline: Captioner, request: TraceRequest) -> TraceInputs:
     """Caption the image, or take the caption that is given, and look at both."""
-    if len(request.inputs) != 1 or not Path(request.inputs[0]).is_file():
-        raise InputError(f"got {', '.join(request.inputs)!r}; a trace of a captioner is of one image file")
+    if len(request.inputs) != 1:
+        raise InputError(f"got {len(request.inputs)} inputs; a trace of a captioner is of one image file")
+    if not Path(request.inputs[0]).is_file():
+        raise InputError(f"there is no image {request.inputs[0]}; a trace of a captioner is of one image file")
     config, tokenizer = pipeline.model.config, pipeline.tokenizer
     device = next(pipeline.model.parameters()).device
     pixels = pipeline.pixels_of(request.inputs[0])

@@ -12,6 +12,8 @@ from regard.tasks.language_modeling.pipeline import TextGenerator
 
 def trace_inputs(pipeline: TextGenerator, request: TraceRequest) -> TraceInputs:
     """The prompt, and with `max_new_tokens` the text that greedy decoding puts after it."""
+    if request.batch:
+        raise InputError("a language model pads nothing: its prompts say how long they are; give one text")
     if len(request.inputs) != 1:
         raise InputError(f"got {len(request.inputs)} texts; a trace of a language model is of one text")
     (text,) = request.inputs

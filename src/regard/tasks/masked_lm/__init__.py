@@ -27,7 +27,7 @@ TASK = Task(
     options=FillMaskOptions,
     pipeline="regard.tasks.masked_lm.pipeline:FillMask",
     runner="regard.tasks.masked_lm.run:run",
-    tracer="regard.tasks.encoders.trace:trace_inputs",
+    tracer="regard.tasks.masked_lm.trace:trace_inputs",
     evaluator="regard.tasks.masked_lm.evaluate:evaluate",
     evaluation_takes=frozenset({"assignments"}),
 )

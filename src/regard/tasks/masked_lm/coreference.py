@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from regard.inspection.capture import capture
 from regard.layers.tap import taps
+from regard.runtime import runtime_of
 from regard.synthetic.stories.story import Stories, Story
 
 INVERSE_REGULARIZATION = 1.0  # of the probe, as scikit-learn's C
@@ -32,22 +33,7 @@ class WordTokenizer(Protocol):
 
 
 @dataclass(frozen=True)
-class CoreferenceAccuracy:
-    """How often the right noun is found, in sentences that neither the model nor the probe was trained on."""
-
-    sentences: int
-    by_layer: list[float]  # the probe on the hidden states of each layer, 0 first
-    layer: int  # the best one, chosen on training sentences
-    attention: float  # how often "it" attends more to the right noun, in the best head, chosen on training sentences
-    attention_head: str
-
-    @property
-    def probe(self) -> float:
-        return self.by_layer[self.layer]
-
-
-@dataclass(frozen=True)
-class _Activations:
+class Activations:
     """Of N sentences the hidden states of each layer at "it" and at the two nouns, and the attention of "it"."""
 
     hidden: Tensor  # (L + 1, N, 3, D)
@@ -55,28 +41,61 @@ class _Activations:
     answers: np.ndarray  # (N,) 0 or 1
 
 
+@dataclass(frozen=True)
+class Probe:
+    """A linear classifier on the hidden states of one layer."""
+
+    layer: int
+    classifier: LogisticRegression
+
+    def accuracy(self, seen: Activations) -> float:
+        """How often it finds the right noun."""
+        return float(self.classifier.score(_features(seen.hidden[self.layer]), seen.answers))
+
+
+@dataclass(frozen=True)
+class CoreferenceAccuracy:
+    """How often the right noun is found, in sentences that neither the model nor the probe was trained on."""
+
+    sentences: int
+    by_layer: list[float]  # the probe on the hidden states of each layer, 0 first
+    best: Probe  # chosen on training sentences
+    attention: float  # how often "it" attends more to the right noun, in the best head, chosen on training sentences
+    attention_head: str  # as `regard show --off` takes it: encoder.blocks.3.attention:1
+
+    @property
+    def probe(self) -> float:
+        return self.by_layer[self.best.layer]
+
+
 def probe_coreference(
     model: nn.Module, tokenizer: WordTokenizer, *, num_training: int = 8000, num_test: int = 1000
 ) -> CoreferenceAccuracy:
     """Probe a model on the built-in stories; the numbers count stories."""
-    known = _activations(model, tokenizer, Stories(seed=1).stories(0, num_training))
-    new = _activations(model, tokenizer, Stories(seed=1, part="validation").stories(0, num_test))
-    # The sentences are sorted by length: a random fold.
-    choosing = np.random.default_rng(0).permutation(len(known.answers)) % NUM_FOLDS == 0
-    scores, chosen = [], []
-    for layer in range(len(known.hidden)):
-        features = _features(known.hidden[layer])
-        first = _fit(features[~choosing], known.answers[~choosing])
-        chosen.append(first.score(features[choosing], known.answers[choosing]))
-        probe = _fit(features, known.answers)
-        scores.append(float(probe.score(_features(new.hidden[layer]), new.answers)))
+    known = activations(model, tokenizer, Stories(seed=1).stories(0, num_training))
+    new = activations(model, tokenizer, Stories(seed=1, part="validation").stories(0, num_test))
+    probes, layer = fit_probes(known)
+    scores = [probe.accuracy(new) for probe in probes]
     heads = {name: _accuracy_by_head(weights, known.answers) for name, weights in known.attention.items()}
     path = max(heads, key=lambda name: heads[name].max())
     head = int(heads[path].argmax())
     found = float(_accuracy_by_head(new.attention[path], new.answers)[head])
     return CoreferenceAccuracy(
-        len(new.answers), scores, int(np.argmax(chosen)), found, f"{path.split('.weights')[0]}, head {head + 1}"
+        len(new.answers), scores, probes[layer], found, f"encoder.{path.removesuffix('.weights')}:{head}"
     )
+
+
+def fit_probes(known: Activations) -> tuple[list[Probe], int]:
+    """A probe for each layer, and the layer whose probe does best on a fifth of the sentences, held out for that."""
+    # The sentences are sorted by length: a random fold.
+    choosing = np.random.default_rng(0).permutation(len(known.answers)) % NUM_FOLDS == 0
+    probes, scores = [], []
+    for layer in range(len(known.hidden)):
+        features = _features(known.hidden[layer])
+        first = _fit(features[~choosing], known.answers[~choosing])
+        scores.append(first.score(features[choosing], known.answers[choosing]))
+        probes.append(Probe(layer, _fit(features, known.answers)))
+    return probes, int(np.argmax(scores))
 
 
 def _fit(features: np.ndarray, answers: np.ndarray) -> LogisticRegression:
@@ -112,8 +131,9 @@ def _questions(tokenizer: WordTokenizer, stories: Iterable[Story]) -> Iterator[_
 
 
 @torch.inference_mode()
-def _activations(model: Any, tokenizer: WordTokenizer, stories: Iterable[Story]) -> _Activations:
+def activations(model: Any, tokenizer: WordTokenizer, stories: Iterable[Story]) -> Activations:
     encoder = model.encoder
+    device = runtime_of(model).device
     weights = [path for path in taps(encoder) if path.endswith("attention.weights")]
     blocks = [path for path in taps(encoder) if path.endswith(".hidden")]
     hidden: list[Tensor] = []
@@ -122,18 +142,21 @@ def _activations(model: Any, tokenizer: WordTokenizer, stories: Iterable[Story])
     questions = sorted(_questions(tokenizer, stories), key=lambda one: len(one.ids))
     for _, of_one_length in groupby(questions, key=lambda one: len(one.ids)):  # nothing is padded
         for several in _batched(of_one_length, BATCH_SIZE):
-            ids = torch.tensor([one.ids for one in several])
-            rows, positions = torch.arange(len(ids)), torch.tensor([one.positions for one in several])  # (B,), (B, 3)
+            ids = torch.tensor([one.ids for one in several], device=device)
+            positions = torch.tensor([one.positions for one in several], device=device)  # (B, 3)
+            rows = torch.arange(len(ids), device=device)
             with capture(encoder, *weights, *blocks) as captured:
                 encoder(ids)
             layers = [encoder.embedding(ids, None), *(captured[path][0] for path in blocks)]
-            hidden.append(torch.stack([layer[rows[:, None], positions] for layer in layers]))  # (L + 1, B, 3, D)
+            found_hidden = torch.stack([layer[rows[:, None], positions] for layer in layers])
+            hidden.append(found_hidden.float().cpu())  # (L + 1, B, 3, D)
             for path in weights:
                 of_it = captured[path][0][rows, :, positions[:, 0]]  # (B, H, T)
-                attention[path].append(of_it.gather(2, positions[:, None, 1:].expand(-1, of_it.shape[1], -1)))
+                of_nouns = of_it.gather(2, positions[:, None, 1:].expand(-1, of_it.shape[1], -1))
+                attention[path].append(of_nouns.float().cpu())
             answers += [one.answer for one in several]
     found = {path: torch.cat(several) for path, several in attention.items()}
-    return _Activations(torch.cat(hidden, dim=1), found, np.array(answers))
+    return Activations(torch.cat(hidden, dim=1), found, np.array(answers))
 
 
 def _batched(several: Iterable[_Question], size: int) -> Iterator[list[_Question]]:

@@ -1,6 +1,7 @@
 """Data of BERT: documents of sentences, the user's or synthetic stories, split and tokenized into the cache."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from regard.models.bert import BertConfig, BertForMaskedLMConfig, BertForPreTrai
 from regard.synthetic.stories import story as stories
 from regard.synthetic.stories.story import Part, Stories
 from regard.tasks.masked_lm.dataset import MaskedText, tokenized
+from regard.tasks.masked_lm.kept_probe import fit_and_keep
 from regard.tasks.masked_lm.task import MaskedLMConfig, MaskedLMTraining
 from regard.tasks.recipe import PreparedTask, RunConfig, TrainingInputs, load_or_make_tokenizer
 from regard.tasks.warm_start import warm_start_embeddings, warm_start_from
@@ -71,10 +73,12 @@ def prepare(run: MaskedRun, inputs: TrainingInputs, tokenizer_file: Path) -> Pre
         f"{len(data.validation.ids):,} held out; a vocabulary of {tokenizer.vocab_size:,}",
     ]
     task = MaskedLMTraining(data)
+    finish = None if inputs.paths else partial(fit_and_keep, tokenizer=tokenizer, stories=settings.stories)
     if inputs.pretrained:
-        return PreparedTask(task, config, notes, warm_start_from(inputs.pipeline.model.state_dict()))
+        warm_start = warm_start_from(inputs.pipeline.model.state_dict())
+        return PreparedTask(task, config, notes, warm_start, finish=finish)
     config = config.fitted(vocab_size=tokenizer.vocab_size, special_ids=special_ids_of(tokenizer))
-    return PreparedTask(task, config, notes, warm_start_embeddings(settings.word_vectors, tokenizer))
+    return PreparedTask(task, config, notes, warm_start_embeddings(settings.word_vectors, tokenizer), finish=finish)
 
 
 def _masked(corpus: "Corpus", **settings: Any) -> MaskedText:

@@ -1,6 +1,7 @@
 """Evaluate a masked language model on masked words and next sentences; on the built-in stories, on coreference too."""
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ from regard.data.masking import MaskingConfig, MaskingVocab
 from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.documents import read_documents
 from regard.data.stores.documents import TokenizedDocuments
+from regard.runtime import runtime_of
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.masked_lm.coreference import probe_coreference
 from regard.tasks.masked_lm.data import MaskedDataConfig, open_corpus
 from regard.tasks.masked_lm.dataset import MaskedText, tokenized
+from regard.tasks.masked_lm.head_ablation import ablate_heads
 from regard.tasks.masked_lm.pipeline import FillMask
 from regard.tasks.masked_lm.task import MaskedLMConfig, MaskedLMTraining
 from regard.tasks.run_settings import TextReadingConfig, override_reading, read_run_settings, validation_of
@@ -45,10 +48,12 @@ def evaluate(pipeline: FillMask, request: EvaluationRequest) -> dict[str, Any]:
             documents = tokenized(corpus, "validation", pipeline.tokenizer)
         pairs = task_config.next_sentence and _has_pairs(documents)
         task = MaskedLMTraining(_masked_text(pipeline, documents, task_config.masking, pairs))
-        loss = validation_loss(pipeline.model, task, task.validation_batches(max_tokens=MAX_BATCH_TOKENS, most=limit))
+        runtime = runtime_of(pipeline.model)
+        batches = task.validation_batches(max_tokens=MAX_BATCH_TOKENS, most=limit)
+        loss = validation_loss(pipeline.model, task, batches, runtime)
         with evaluation_mode(pipeline.model):
             batches = task.validation_batches(max_tokens=MAX_BATCH_TOKENS, most=limit)
-            scores = task.metrics(pipeline.model, loss, batches, None)
+            scores = task.metrics(pipeline.model, loss, map(runtime.move, batches), None)
         found: dict[str, Any] = {"rows": len(task.data.validation_rows[:limit]), "loss": loss, **scores}
     if task_config.next_sentence and not pairs:
         found["next_sentence"] = "not scored: that needs two documents, and one of them with two sentences"
@@ -86,10 +91,18 @@ def _masked_text(
 
 def _coreference(pipeline: FillMask) -> dict[str, Any]:
     found = probe_coreference(pipeline.model, pipeline.tokenizer)
+    without = ablate_heads(pipeline.model, pipeline.tokenizer, found.best)
     return {
         "coreference_sentences": found.sentences,
         "coreference_probe_accuracy": found.probe,
-        "coreference_probe_by_layer": " ".join(f"{share:.3f}" for share in found.by_layer),
+        "coreference_probe_by_layer": _in_a_row(found.by_layer),
         "coreference_attention_accuracy": found.attention,
         "coreference_attention_head": found.attention_head,
+        "coreference_heads": " ".join(without.heads),
+        "coreference_probe_without_these_heads": _in_a_row(without.accuracy),
+        "coreference_probe_without_other_heads": _in_a_row(without.control),
     }
+
+
+def _in_a_row(shares: Sequence[float]) -> str:
+    return " ".join(f"{share:.3f}" for share in shares)

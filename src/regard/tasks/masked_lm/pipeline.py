@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 
+from regard.checkpoint import ModelFolder
 from regard.errors import InputError
+from regard.runtime import runtime_of
 from regard.tasks.encoders.encoding import outputs_of
 from regard.tasks.encoders.pipeline import EncoderPipeline, check_texts
+from regard.tasks.masked_lm.kept_probe import PROBE, KeptProbe
 from regard.tokenizers.wordpiece import Encoding
 
 NUM_PREDICTIONS = 5
@@ -33,7 +36,19 @@ class FilledMask:
 
 
 class FillMask(EncoderPipeline):
-    """`run("the cat [MASK] on the mat").text`; `follows(first, second)` is the probability that one text follows."""
+    """`run("the cat [MASK] on the mat").text`; `follows(first, second)` is the probability that one text follows.
+
+    `probe` says what "it" refers to, if the model's folder has such a probe.
+    """
+
+    probe: KeptProbe | None = None
+
+    @classmethod
+    def open(cls, folder: ModelFolder) -> Self:
+        pipeline = super().open(folder)
+        if (folder.folder / PROBE).is_file():
+            pipeline.probe = KeptProbe.open(folder.folder / PROBE)
+        return pipeline
 
     def run(self, text: str, **options: Any) -> FilledMask:
         return self.run_all([text], **options)[0]
@@ -79,7 +94,10 @@ class FillMask(EncoderPipeline):
         row = self.tokenizer.encode(first, second, max_length=self.max_length, parse_special_tokens=True)
         self.truncated += bool(row.num_truncated)
         with torch.inference_mode():
-            read = self.model.encode(torch.tensor([row.ids]), torch.tensor([row.segment_ids]))
+            ids, segment_ids = (
+                torch.tensor([one], device=runtime_of(self.model).device) for one in (row.ids, row.segment_ids)
+            )
+            read = self.model.encode(ids, segment_ids)
             return float(self.model.next_sentence_logits(read.pooled).softmax(-1)[0, 0])
 
     def _encode(self, text: str, second: str | None, number: int, mask: str) -> Encoding:

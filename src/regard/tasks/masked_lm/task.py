@@ -51,10 +51,10 @@ class MaskedLMTraining:
     def loss(self, model: Any, batch: MaskedBatch) -> Tensor:
         """Summed cross-entropy of the masked tokens; the mean loss of the pairs has equal weight."""
         token_logits, next_sentence_logits = logits_of(model, batch)
-        loss = F.cross_entropy(token_logits, batch.targets, reduction="sum")
+        loss = F.cross_entropy(token_logits.float(), batch.targets, reduction="sum")
         if next_sentence_logits is not None:
             assert batch.next is not None
-            loss = loss + batch.tokens * F.cross_entropy(next_sentence_logits, batch.next)
+            loss = loss + batch.tokens * F.cross_entropy(next_sentence_logits.float(), batch.next)
         return loss
 
     @torch.no_grad()
@@ -64,7 +64,7 @@ class MaskedLMTraining:
         cross_entropy = 0.0
         for batch in batches:
             token_logits, next_sentence_logits = logits_of(model, batch)
-            cross_entropy += F.cross_entropy(token_logits, batch.targets, reduction="sum").item()
+            cross_entropy += F.cross_entropy(token_logits.float(), batch.targets, reduction="sum").item()
             correct += int((token_logits.argmax(-1) == batch.targets).sum())
             masked += batch.tokens
             if next_sentence_logits is not None and batch.next is not None:

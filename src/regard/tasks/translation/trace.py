@@ -25,6 +25,8 @@ def trace_inputs(pipeline: Translator, request: TraceRequest) -> TraceInputs:
         found = generate(pipeline.model, source, pipeline.strategy, pipeline.limits(source, [0]))[0][0]
         target = found.tokens[: request.max_new_tokens] or [tokenizer.eos_id]
         written, strategy = tokenizer.target.decode(target), str(pipeline.strategy)
+    if request.batch:  # its row of the batch: rows may be the same text
+        source = pipeline.task.encode(request.batch)[[list(request.batch).index(text)]].to(device)
     decoder_input = torch.tensor([[pipeline.model.config.special_ids.bos_id, *target[:-1]]], device=device)
     labels = tokenizer.token_labels(source[0].tolist())
     axes = {

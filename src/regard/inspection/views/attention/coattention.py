@@ -8,7 +8,7 @@ from regard.inspection.drawing.colors import IMAGE, INK, KEY, PAPER, QUERY
 from regard.inspection.drawing.layout import TOP, Style, labelled, widest
 from regard.inspection.drawing.scene import Figure, Frame, Item, Picture, Rectangle, Scene, Text, heading
 from regard.inspection.trace import Trace, TraceInfo
-from regard.inspection.views.base import Choices, Subject, View, choose_attention, find_token, layer_of
+from regard.inspection.views.base import Choices, Subject, View, choose_attention, find_tokens, layer_of
 
 SIDE = 200.0
 MAX_LABELS = 40  # more regions are cells of a grid, and have no labels
@@ -25,34 +25,37 @@ def draw(subject: Subject, choices: Choices) -> Figure:
     all_to_text = [one for one in trace.info.attentions if (one.queries, one.keys) == ("regions", "text")]
     to_text = [all_to_text[layer] for layer in layers]
     pairs = [(trace.weights(a).mean(0), trace.weights(b).mean(0)) for a, b in zip(to_regions, to_text, strict=True)]
-    token = _token(trace, choices, np.mean([one for one, _ in pairs], axis=0))
+    tokens = _tokens(trace, choices, np.mean([one for one, _ in pairs], axis=0))
     mean = [np.mean([pair[side] for pair in pairs], axis=0) for side in (0, 1)]
-    frames = [Frame("mean of all layers", partial(_scene, trace, mean[0], mean[1], token, "mean of all layers"))]
+    frames = [Frame("mean of all layers", partial(_scene, trace, mean[0], mean[1], tokens, "mean of all layers"))]
     for layer, (regions, text) in zip(layers, pairs, strict=True):
-        frames.append(Frame(f"layer {layer}", partial(_scene, trace, regions, text, token, f"layer {layer}")))
+        frames.append(Frame(f"layer {layer}", partial(_scene, trace, regions, text, tokens, f"layer {layer}")))
     return Figure(frames, "layer")
 
 
-def _token(trace: Trace, choices: Choices, weights: np.ndarray) -> int:
-    """The word that is looked at: --token, or the one whose attention to a region is the sharpest."""
+def _tokens(trace: Trace, choices: Choices, weights: np.ndarray) -> list[int]:
+    """The tokens of the word that is looked at: --token, or the one whose attention to a region is the sharpest."""
     axis = trace.info.axes["text"]
     if choices.token is not None:
-        return find_token(axis, choices.token)
+        return find_tokens(axis, choices.token)
     is_word = np.array([not label.startswith("[") for label in axis.tokens])
-    return int((weights[:, 1:].max(-1, initial=0.0) * is_word).argmax())
+    return [int((weights[:, 1:].max(-1, initial=0.0) * is_word).argmax())]
 
 
-def _scene(trace: Trace, regions: np.ndarray, text: np.ndarray, token: int, name: str) -> Scene:
+def _scene(trace: Trace, regions: np.ndarray, text: np.ndarray, tokens: list[int], name: str) -> Scene:
     words, boxes = trace.info.axes["text"].tokens, trace.info.axes["regions"]
     answer = trace.info.answer or {}
     said = f", answer: {answer['answer']}" if isinstance(answer, dict) and "answer" in answer else ""
-    title = f"co-attention, {name}: “{words[token]}” looks at the regions{said}"
-    items: list[Item] = [*heading(title, CAPTION), *_image(trace, regions[token])]
-    items.append(Text(8, TOP + SIDE + 10, f"attention of “{words[token]}”, {name}", color=IMAGE))
+    word = "".join(words[token].removeprefix("·") for token in tokens)
+    mean = f" (mean of {len(tokens)} tokens)" if len(tokens) > 1 else ""
+    title = f"co-attention, {name}: “{word}”{mean} looks at the regions{said}"
+    items: list[Item] = [*heading(title, CAPTION), *_image(trace, regions[tokens].mean(0))]
+    below = f"attention of “{word}”, {name}"
+    items.append(Text(8, TOP + SIDE + 10, below, color=IMAGE, in_drawing=True))
     labels = boxes.tokens
     digits, cell = (2, (34.0, 16.0)) if len(labels) <= MAX_LABELS else (None, (5.0, 12.0))
     x = SIDE + 32
-    items.append(Text(x, TOP + 4, "words attend to regions", bold=True))
+    items.append(Text(x, TOP + 4, "words attend to regions", bold=True, in_drawing=True))
     shown = labels if len(labels) <= MAX_LABELS else ()
     first = labelled(
         x,
@@ -64,7 +67,7 @@ def _scene(trace: Trace, regions: np.ndarray, text: np.ndarray, token: int, name
         name="words to regions",
     )
     y = TOP + 30 + first.height
-    items.append(Text(x, y, "regions attend to words", bold=True))
+    items.append(Text(x, y, "regions attend to words", bold=True, in_drawing=True))
     second = labelled(
         x,
         y + 8,
@@ -98,7 +101,7 @@ def _image(trace: Trace, weights: np.ndarray) -> list[Item]:
         if len(axis.tokens) <= MAX_LABELS:
             label = f"{name} {weight:.2f}"
             items.append(Rectangle(place[0], place[1] - 9, widest([label], 7) + 4, 9, fill=PAPER, stroke=IMAGE))
-            items.append(Text(place[0] + 2, place[1] - 4.5, label, size=7, color=INK))
+            items.append(Text(place[0] + 2, place[1] - 4.5, label, size=7, color=INK, in_drawing=True))
     return items
 
 
@@ -106,4 +109,10 @@ def _missing(info: TraceInfo) -> str | None:
     return None if info.interface == "vision_language" else "it is for models of text and image (ViLBERT)"
 
 
-VIEW = View("coattention", "ViLBERT's attention between words and regions, both ways", draw, missing=_missing)
+VIEW = View(
+    "coattention",
+    "ViLBERT's attention between words and regions, both ways",
+    draw,
+    missing=_missing,
+    takes=("attention", "layer", "token"),
+)

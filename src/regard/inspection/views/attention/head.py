@@ -50,4 +50,6 @@ def _scene(trace: Trace, attention: AttentionInfo, head: int) -> Scene:
     return framed(name, caption, [*matrix.items, *lines.items], matrix.width + APART + lines.width, height)
 
 
-VIEW = View("head", "one head as a matrix and as lines", draw, missing=needs_attention)
+VIEW = View(
+    "head", "one head as a matrix and as lines", draw, missing=needs_attention, takes=("attention", "layer", "head")
+)

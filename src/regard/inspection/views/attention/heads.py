@@ -9,7 +9,7 @@ from regard.inspection.drawing.colors import FAINT, INK
 from regard.inspection.drawing.html import pooled
 from regard.inspection.drawing.layout import TOP, framed
 from regard.inspection.drawing.links import top_of
-from regard.inspection.drawing.scene import Figure, Frame, Item, Matrix, Scene, Text
+from regard.inspection.drawing.scene import Figure, Frame, Item, Matrix, Scene, Text, in_drawing
 from regard.inspection.patterns import PATTERNS, head_pattern
 from regard.inspection.trace import AttentionInfo, Trace
 from regard.inspection.views.base import (
@@ -52,14 +52,15 @@ def _scene(trace: Trace, queries: str, keys: str, attentions: list[AttentionInfo
     for attention in attentions:
         weights, layer = trace.weights(attention), layer_of(trace, attention)
         most = max(most, len(weights))
-        items.append(Text(8, y + SIDE / 2, f"layer {layer}", color=FAINT))
+        items.append(Text(8, y + SIDE / 2, f"layer {layer}", color=FAINT, in_drawing=True))
         special = np.array([label.startswith(("[", "<")) for label in key_labels(trace, attention)])
         order = _by_pattern(weights, special, square=queries == keys)
         for place, (head, pattern) in enumerate(order):
             x = 56 + place * (SIDE + GAP)
-            items.append(_head(trace, attention, weights[head], x, y, f"layer {layer}, head {head}"))
-            items.append(Text(x, y + SIDE + 6, f"head {head}", size=7, color=INK))
-            items.append(Text(x, y + SIDE + 14, pattern, size=7, color=FAINT, title=PATTERNS[pattern]))
+            items.append(_head(trace, attention, weights[head], x, y, f"layer {layer}, head {head}: {pattern}"))
+            named = [Text(x, y + SIDE + 6, f"head {head}", size=7, color=INK)]
+            named += [Text(x, y + SIDE + 14, pattern, size=7, color=FAINT, title=PATTERNS[pattern])]
+            items += in_drawing(named)
             seen[pattern] += 1
         y += SIDE + LABEL + GAP
     items += _legend(seen, y)
@@ -91,4 +92,6 @@ def _head(trace: Trace, attention: AttentionInfo, weights: np.ndarray, x: float,
     return Matrix(x, y, *sizes, cells, rows, columns, "query", 0.0, top_of(weights), name=f"{attention.path}, {name}")
 
 
-VIEW = View("heads", "every head of every layer, sorted by pattern", draw, missing=needs_attention)
+VIEW = View(
+    "heads", "every head of every layer, sorted by pattern", draw, missing=needs_attention, takes=("attention", "layer")
+)

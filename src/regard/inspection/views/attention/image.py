@@ -47,9 +47,11 @@ def _scene(trace: Trace, weights: np.ndarray, name: str) -> Scene:
     image, axis = trace.image, trace.info.axes["image"]
     assert image is not None
     assert axis.grid is not None
-    words, text = trace.info.axes["target"].generated[:MAX_WORDS], trace.info.axes["target"].text
+    every, text = trace.info.axes["target"].generated, trace.info.axes["target"].text
+    words = every[:MAX_WORDS]
+    caption = CAPTION + (f" The first {MAX_WORDS} of {len(every)} tokens." if len(every) > MAX_WORDS else "")
     title = f"“{text if len(text) <= MAX_TITLE else text[:MAX_TITLE] + '…'}” ({name})"
-    items: list[Item] = [*heading(title, CAPTION), Picture(8, TOP, SIDE, SIDE, image, title="the image")]
+    items: list[Item] = [*heading(title, caption), Picture(8, TOP, SIDE, SIDE, image, title="the image")]
     for number, (word, row) in enumerate(zip(words, weights, strict=False), 1):
         x = 8 + number % ROW * (SIDE + GAP)
         y = TOP + number // ROW * (SIDE + 30)
@@ -59,8 +61,8 @@ def _scene(trace: Trace, weights: np.ndarray, name: str) -> Scene:
         items.append(Picture(x, y, SIDE, SIDE, overlay(image, cells), said))
         items.append(Text(x + SIDE / 2, y + SIDE + 9, f"{word}  {cells.max():.2f}", color=IMAGE, anchor="center"))
     rows = -(-(len(words) + 1) // ROW)
-    width = max(8 + ROW * (SIDE + GAP), heading_width(title, CAPTION))
-    return Scene(width, TOP + rows * (SIDE + 30), items, title, CAPTION)
+    width = max(8 + ROW * (SIDE + GAP), heading_width(title, caption))
+    return Scene(width, TOP + rows * (SIDE + 30), items, title, caption)
 
 
 VIEW = View(
@@ -69,4 +71,5 @@ VIEW = View(
     draw,
     ("*.weights", "decoder.weights"),
     needs_interface("captioner"),
+    takes=("attention", "layer", "head"),
 )

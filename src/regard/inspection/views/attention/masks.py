@@ -23,18 +23,22 @@ NAME = 14.0  # the room of a name above a matrix
 
 
 def draw(subject: Subject, choices: Choices) -> Figure:
-    """One frame a head; a picture shows the first one that masks something."""
-    trace = subject.trace
+    """One frame a head of each text; a picture shows the first one that masks padding, or that masks something."""
+    traces = [subject.trace, *subject.others]
     frames: list[Frame] = []
-    masking: list[int] = []
-    for attention in choose_attention(trace, choices):
-        scores = trace.value(tap_of(attention.path, "masked_scores"))
-        check_head(choices.head, len(scores))
-        for head in range(len(scores)) if choices.head is None else [choices.head]:
-            if np.isneginf(scores[head]).any():
-                masking.append(len(frames))
-            frames.append(Frame(f"{attention.path}, head {head}", partial(_scene, trace, attention, head)))
-    return Figure(frames, "head", masking[0] if masking else 0)
+    masking: dict[str, list[int]] = {"padding": [], "anything": []}
+    for number, trace in enumerate(traces):
+        of = f"text {number + 1}: " if len(traces) > 1 else ""
+        for attention in choose_attention(trace, choices):
+            scores = trace.value(tap_of(attention.path, "masked_scores"))
+            check_head(choices.head, len(scores))
+            for head in range(len(scores)) if choices.head is None else [choices.head]:
+                hidden = np.isneginf(scores[head])
+                masking["padding"] += [len(frames)] * bool(hidden.all(0).any())
+                masking["anything"] += [len(frames)] * bool(hidden.any())
+                name = f"{of}{attention.path}, head {head}"
+                frames.append(Frame(name, partial(_scene, trace, attention, head, name)))
+    return Figure(frames, "head", next(iter([*masking["padding"], *masking["anything"], 0])))
 
 
 def kind_of_mask(hidden: np.ndarray) -> str:
@@ -53,7 +57,7 @@ def kind_of_mask(hidden: np.ndarray) -> str:
     return ". ".join(said) or "Nothing is masked: every query attends to every key"
 
 
-def _scene(trace: Trace, attention: AttentionInfo, head: int) -> Scene:
+def _scene(trace: Trace, attention: AttentionInfo, head: int, name: str) -> Scene:
     scores = trace.value(tap_of(attention.path, "masked_scores"))[head]
     hidden = np.isneginf(scores)
     queries, keys = query_labels(trace, attention), key_labels(trace, attention)
@@ -64,14 +68,20 @@ def _scene(trace: Trace, attention: AttentionInfo, head: int) -> Scene:
     items: list[Item] = []
     x, height = MARGIN, 0.0
     names = ("before softmax: scaled scores", "after softmax: weights")
-    for name, values, style in zip(names, (scores, trace.weights(attention)[head]), (before, after), strict=True):
-        block = labelled(x, TOP + NAME, values, queries, keys, style, masked=hidden, name=name)
-        items += [Text(x, TOP + NAME / 2, name, bold=True), *block.items]
+    for above, values, style in zip(names, (scores, trace.weights(attention)[head]), (before, after), strict=True):
+        block = labelled(x, TOP + NAME, values, queries, keys, style, masked=hidden, name=above)
+        items += [Text(x, TOP + NAME / 2, above, bold=True, in_drawing=True), *block.items]
         x, height = x + max(block.width, 190.0) + APART, max(height, block.height + NAME)
     caption = f"Hatched cells are masked: their score is -∞, so their weight is 0. {kind_of_mask(hidden)}."
-    return framed(f"{attention.path}, head {head}", caption, items, x - APART - MARGIN, height)
+    return framed(name, caption, items, x - APART - MARGIN, height)
 
 
 VIEW = View(
-    "masks", "the mask of one head, before and after softmax", draw, ("*.masked_scores", "*.weights"), needs_attention
+    "masks",
+    "the mask of one head, before and after softmax; several texts are padded",
+    draw,
+    ("*.masked_scores", "*.weights"),
+    needs_attention,
+    padded=True,
+    takes=("attention", "layer", "head"),
 )

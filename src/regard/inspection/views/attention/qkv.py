@@ -133,4 +133,5 @@ VIEW = View(
     draw,
     tuple(f"*.{name}" for name in ("inputs", "memory", *STEPS)),
     _missing,
+    takes=("attention", "layer", "head"),
 )

@@ -55,4 +55,10 @@ def _missing(info: TraceInfo) -> str | None:
     return None if _stack(info) else "it has no self-attention, and rollout follows one token through its layers"
 
 
-VIEW = View("rollout", "how much of each input token reaches each position (attention rollout)", draw, missing=_missing)
+VIEW = View(
+    "rollout",
+    "how much of each input token reaches each position (attention rollout)",
+    draw,
+    missing=_missing,
+    takes=("layer",),
+)

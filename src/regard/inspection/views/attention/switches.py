@@ -9,9 +9,11 @@ from regard.inspection.drawing.layout import TOP, Style, labelled
 from regard.inspection.drawing.scene import Figure, Frame, Item, Scene, Text, heading
 from regard.inspection.interventions import Effect, sweep
 from regard.inspection.trace import Trace, TraceInfo
-from regard.inspection.views.base import Choices, Subject, View, find_token
+from regard.inspection.views.base import Choices, Subject, View, find_token, find_tokens
 
 MAX_WIDTH = 420  # of a matrix that another stands beside
+DROP = "drop of the log probability, in nats"
+LARGEST = "largest attention weight there"
 CAPTION = "How much the log probability of the model's choice falls without a head; beside it, how sharply it attends."
 
 
@@ -21,7 +23,7 @@ def draw(subject: Subject, choices: Choices) -> Figure:
     assert subject.inputs is not None
     trace = subject.trace
     position = _position(trace, choices)
-    effects = sweep(pipeline.model, subject.inputs.forward, position)
+    effects = sweep(pipeline.model, subject.inputs.forward, position, track=subject.track)
     kinds = dict.fromkeys((one.attention.queries, one.attention.keys) for one in effects)
     high = max(max((abs(one.drop) for one in effects), default=0.0), 1e-6)
     frames = [
@@ -40,7 +42,8 @@ def _position(trace: Trace, choices: Choices) -> int | None:
     axis = trace.info.axes[name]
     if choices.token is not None:
         labels = axis.model_copy(update={"tokens": axis.generated}) if name == "target" else axis
-        return find_token(labels, choices.token)
+        places = find_tokens(labels, choices.token)
+        return find_token(labels, choices.token) if trace.info.task == "masked-lm" else places[-1]
     if trace.info.task == "masked-lm":
         masks = [number for number, label in enumerate(axis.tokens) if label == "[MASK]"]
         if not masks:
@@ -63,12 +66,12 @@ def _scene(trace: Trace, queries: str, keys: str, effects: list[Effect], positio
     items: list[Item] = heading(title, CAPTION)
     columns = [f"head {head}" for head in range(heads)]
     style = Style((46, 22), "diverging", -high, high, 3)
-    items.append(Text(8, TOP + 6, "drop of the log probability, in nats", bold=True))
-    left = labelled(8, TOP + 16, drops, paths, columns, style, name="drop")
+    items.append(Text(8, TOP + 6, DROP, bold=True, in_drawing=True))
+    left = labelled(8, TOP + 16, drops, paths, columns, style, name=DROP)
     beside = left.width < MAX_WIDTH
     x, y = (left.width + 32, TOP) if beside else (8.0, TOP + 32 + left.height)
-    items.append(Text(x, y + 6, "largest attention weight there", bold=True))
-    right = labelled(x, y + 16, sharpness, paths, columns, Style((46, 22)), name="largest weight")
+    items.append(Text(x, y + 6, LARGEST, bold=True, in_drawing=True))
+    right = labelled(x, y + 16, sharpness, paths, columns, Style((46, 22)), name=LARGEST)
     items += [*left.items, *right.items]
     return Scene(max(x + right.width + 16, 560), y + 28 + right.height, items, title, CAPTION)
 
@@ -79,4 +82,6 @@ def _missing(info: TraceInfo) -> str | None:
     return "it has no head whose choice could be measured" if info.task == "embedding" else None
 
 
-VIEW = View("switches", "which heads matter: the effect of switching each one off", draw, missing=_missing)
+VIEW = View(
+    "switches", "which heads matter: the effect of switching each one off", draw, missing=_missing, takes=("token",)
+)
