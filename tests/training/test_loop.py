@@ -342,3 +342,21 @@ def test_a_lock_file_deleted_while_waiting_is_locked_again(folder, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", delete_first)
     with RunFolder(folder).locked(), pytest.raises(TrainingError, match="another run"), RunFolder(folder).locked():
         pass
+
+
+def test_a_run_terminated_before_its_first_step_leaves_nothing(folder):
+    def fail(*_):
+        raise AssertionError("nobody handles SIGTERM")
+
+    before = signal.signal(signal.SIGTERM, fail)
+    run = RunFolder(folder)
+    folder.mkdir(exist_ok=True)
+    (folder / "run.json").write_text("{}")
+    try:
+        with pytest.raises(SystemExit) as left, run.locked(), run.removed_on_failure():
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert left.value.code == 128 + signal.SIGTERM
+        assert signal.getsignal(signal.SIGTERM) is fail
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not folder.exists()

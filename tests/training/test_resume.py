@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+import regard
 from regard.errors import FolderError
 
 TRANSLATOR = ["translator"]
@@ -59,6 +61,19 @@ def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(tmp_path, tiny):
 def test_a_killed_language_model_with_dropout_resumes_to_the_same_weights(tmp_path, tiny_text, story):
     settings = [*tiny_text, "model.vocab_size=300", "model.dropout=0.1", "training.activation_checkpointing=true"]
     recipe = ["gpt", str(story)]
+    wanted = finish(tmp_path / "whole", settings, recipe)
+    folder = tmp_path / "killed"
+    assert kill_when(start(folder, settings, recipe), lambda: max(steps_saved(folder), default=0) >= 15)
+    assert not (folder / "model.safetensors").exists()
+    assert finish(folder, settings, recipe) == wanted
+
+
+def test_a_killed_model_of_a_users_file_resumes_to_the_same_weights(tmp_path, story):
+    """What `regard new model` writes."""
+    mine = tmp_path / "mine.py"
+    mine.write_text((Path(regard.__file__).parent / "templates" / "model.py").read_text(encoding="utf-8"))
+    settings = ["model.width=32", "model.vocab_size=300", "model.context=32", "training.max_tokens=512"]
+    recipe = [f"{mine}:recipe", str(story)]
     wanted = finish(tmp_path / "whole", settings, recipe)
     folder = tmp_path / "killed"
     assert kill_when(start(folder, settings, recipe), lambda: max(steps_saved(folder), default=0) >= 15)

@@ -27,12 +27,12 @@ class TrainingConfig(Config):
     )
     gradient_accumulation: int = Field(1, ge=1, description="batches whose gradients are summed for one step")
     # steps
-    optimizer: Kind = "adamw"
+    optimizer: Kind = Field("adamw", description="muon: Muon for the weights of linear layers, AdamW for the rest")
     learning_rate: float = Field(1e-3, gt=0, description="the peak learning rate")
     warmup: int = Field(100, ge=0, description="steps of linear warmup to the peak")
     schedule: Schedule = Field("inverse_sqrt", description="learning-rate schedule after the warmup")
     decay_share: float = Field(0.2, gt=0, le=1, description="wsd schedule: share of the run that decays to zero")
-    weight_decay: float = Field(0.01, ge=0)
+    weight_decay: float = Field(0.01, ge=0, description="decoupled weight decay, of matrices only")
     max_grad_norm: float = Field(1.0, gt=0, description="gradient clipping: largest norm of the whole gradient")
     # evaluation and checkpoints
     evaluate_every: int = Field(500, ge=1, description="steps between evaluations on the validation data")
@@ -47,4 +47,4 @@ class TrainingConfig(Config):
     activation_checkpointing: bool = Field(
         False, description="recompute the activations of each block in the backward pass: less memory, 1/3 more time"
     )
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, description="of the initial weights, the order of the data, and dropout")

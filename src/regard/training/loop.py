@@ -18,23 +18,28 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
+from torch.amp import GradScaler
 
 from regard.checkpoint import average
 from regard.data.batches import DataPosition
 from regard.errors import ConfigError, DivergedError, TrainingError
 from regard.files import Files
-from regard.runtime import seed_everything
+from regard.runtime import Runtime, seed_everything
 from regard.training import validation
 from regard.training.config import TrainingConfig
+from regard.training.determinism import NonDeterministic
 from regard.training.flops import training_flops
 from regard.training.log import Log
 from regard.training.optimizer import make_optimizers, optimizer_tensors, restore_optimizers, set_learning_rate
+from regard.training.prefetch import on_device
 from regard.training.run_folder import Checkpoint, Progress, RunFolder, step_of
 from regard.training.scaling import scale
 from regard.training.schedule import evaluation_interval, is_over, scheduled_rate, total_steps
 from regard.training.speed import Speed
 
-MAX_SKIPPED_STEPS = 5  # consecutive steps with a loss or gradient that is not finite; then the run fails
+# Consecutive steps with a loss or gradient that is not finite; then the run fails. In float16 each of them halves the
+# loss scale, which begins at 65,536.
+MAX_SKIPPED, MAX_SKIPPED_IN_FLOAT16 = (5, "fifth"), (20, "twentieth")
 LOG_EVERY = 10
 
 
@@ -70,62 +75,95 @@ class Report:
 
 
 def train(
-    model: nn.Module, task: Task, config: TrainingConfig, folder: RunFolder, files: Callable[[], Files]
+    model: nn.Module,
+    task: Task,
+    config: TrainingConfig,
+    folder: RunFolder,
+    files: Callable[[], Files],
+    runtime: Runtime | None = None,
 ) -> Iterator[Report]:
     """Train a model, or resume from the newest intact checkpoint; at the end the model has its final weights.
 
-    `files` returns the files of the model folder, for the checkpoints.
+    `files` returns the files of the model folder, for the checkpoints. The model is moved to the runtime's device.
     """
+    runtime = runtime or Runtime()
+    model.to(runtime.device)
     optimizers = make_optimizers(model, kind=config.optimizer, weight_decay=config.weight_decay)
     progress, notes = _resume(folder, model, optimizers)
+    scaler = make_scaler(runtime, progress.loss_scale)
     notes += scale(model, compile=config.compile, activation_checkpointing=config.activation_checkpointing)
     yield from (Report(progress.step, note=note) for note in notes)
     progress = replace(progress, epoch_steps=_epoch_steps(task, config))
-    batches = task.training_batches(max_tokens=config.max_tokens, seed=config.seed, start=progress.position)
-    speed = Speed(progress)
+    sampled = task.training_batches(max_tokens=config.max_tokens, seed=config.seed, start=progress.position)
+    speed = Speed(progress, runtime)
+    kernels = NonDeterministic(runtime.device.type)
+    most_skipped, ordinal = MAX_SKIPPED_IN_FLOAT16 if scaler.is_enabled() else MAX_SKIPPED
     model.train()
-    with closing(Log(folder.path, progress.step)) as log, _stop_signals() as signals:
+    with (
+        closing(Log(folder.path, progress.step)) as log,
+        closing(on_device(sampled, runtime)) as batches,
+        _stop_signals() as signals,
+    ):
         while not is_over(progress, config):
             step = progress.step + 1
             positions, several = zip(*islice(batches, config.gradient_accumulation), strict=True)
             seed_everything(config.seed, step)
             rate = scheduled_rate(step, progress, config, speed.seconds)
-            loss, norm = take_step(model, task, optimizers, several, rate, config.max_grad_norm)
+            with kernels.collected():
+                loss, norm = take_step(model, task, optimizers, several, rate, config.max_grad_norm, runtime, scaler)
             is_finite = math.isfinite(loss) and math.isfinite(norm)
             progress = progress.after_step(positions[-1], _tokens(several), speed.seconds, is_finite=is_finite)
             speed.update(progress, training_flops(model, several))
             is_last = is_over(progress, config)
             is_evaluated = is_last or step % evaluation_interval(progress, config) == 0
             if is_evaluated:
-                progress = progress.after_evaluation(evaluate(model, task, config))
+                progress = progress.after_evaluation(evaluate(model, task, config, runtime))
                 log.write(step, {f"validation_{name}": value for name, value in progress.validation.items()})
             if is_last or not is_finite or step % LOG_EVERY == 0:
                 log.write(step, _logged(loss, norm, rate, speed) | ({} if is_finite else {"skipped": True}))
-            note = "" if is_finite else f"step {step}: loss {loss}, gradient norm {norm}: skipped"
-            if progress.skipped_in_a_row == MAX_SKIPPED_STEPS:
-                raise _diverged(folder, f"{note}, the fifth in a row")
+            note = kernels.note() if is_finite else f"step {step}: loss {loss}, gradient norm {norm}: skipped"
+            if progress.skipped_in_a_row == most_skipped:
+                raise _diverged(folder, f"{note}, the {ordinal} in a row")
             stopped = signals[0] if signals and not is_last else 0
             if is_evaluated or step % config.checkpoint_every == 0 or stopped:
-                if weight := _find_non_finite(model):
-                    raise _diverged(folder, f"step {step}: the weights of {weight} are not finite")
-                keep = max(config.keep_checkpoints, config.average_checkpoints)
-                folder.save(files(), optimizer_tensors(optimizers, model), progress, keep=keep)
-            yield Report(
-                step,
-                loss,
-                total_steps(progress, config),
-                task.unit,
-                speed.tokens_per_second,
-                speed.utilization,
-                speed.seconds_left(progress, config),
-                progress.validation,
-                note,
-                stopped,
-            )
+                _save(model, optimizers, config, folder, files(), replace(progress, loss_scale=scaler.state_dict()))
+            yield _report(loss, progress, config, task.unit, speed, note, stopped)
             if stopped:
                 return
-    note, metrics = _choose_weights(model, task, config, folder, progress)
+    note, metrics = _choose_weights(model, task, config, folder, progress, runtime)
     yield Report(progress.step, validation=metrics, note=note)
+
+
+def _save(
+    model: nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer],
+    config: TrainingConfig,
+    folder: RunFolder,
+    files: Files,
+    progress: Progress,
+) -> None:
+    """Save a checkpoint; DivergedError instead of one with weights that are not finite."""
+    if weight := _find_non_finite(model):
+        raise _diverged(folder, f"step {progress.step}: the weights of {weight} are not finite")
+    keep = max(config.keep_checkpoints, config.average_checkpoints)
+    folder.save(files, optimizer_tensors(optimizers, model), progress, keep=keep)
+
+
+def _report(
+    loss: float, progress: Progress, config: TrainingConfig, unit: str, speed: Speed, note: str, stopped: int
+) -> Report:
+    return Report(
+        progress.step,
+        loss,
+        total_steps(progress, config),
+        unit,
+        speed.tokens_per_second,
+        speed.utilization,
+        speed.seconds_left(progress, config),
+        progress.validation,
+        note,
+        stopped,
+    )
 
 
 def take_step(
@@ -135,36 +173,56 @@ def take_step(
     batches: Sequence[Any],
     rate: float,
     max_grad_norm: float,
+    runtime: Runtime | None = None,
+    scaler: GradScaler | None = None,
 ) -> tuple[float, float]:
     """One optimizer step over the mean loss per token of the batches; returns (loss, gradient norm).
 
     Gradient accumulation: each batch adds its gradient, divided by the tokens of all. No step is taken when the loss
-    or the gradient is not finite.
+    or the gradient is not finite. The batches are on the runtime's device; `scaler` keeps float16 gradients in range.
     """
+    runtime = runtime or Runtime()
+    scaler = scaler or make_scaler(runtime)
     tokens = _tokens(batches)
-    total = 0.0
+    losses = []
     for batch in batches:
-        loss = task.loss(model, batch) / tokens
-        loss.backward()
-        total += loss.item()
-    norm = nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm).item()
+        with runtime.autocast():
+            loss = task.loss(model, batch)
+        loss = loss.float() / tokens
+        scaler.scale(loss).backward()
+        losses.append(loss.detach())
+    for optimizer in optimizers:
+        scaler.unscale_(optimizer)
+    norm_tensor = nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
+    *parts, norm = torch.stack([*losses, norm_tensor]).tolist()  # the one time that the host waits for the device
+    total = sum(parts)
     if math.isfinite(total) and math.isfinite(norm):
         set_learning_rate(optimizers, rate)
         for optimizer in optimizers:
             optimizer.step()
+    scaler.update()
     model.zero_grad(set_to_none=True)
     return total, norm
 
 
-def evaluate(model: nn.Module, task: Task, config: TrainingConfig) -> dict[str, float]:
+def make_scaler(runtime: Runtime, state: dict[str, float] | None = None) -> GradScaler:
+    """Scales the loss in float16, so that small gradients do not become 0 (Micikevicius 2018); else it does nothing."""
+    scaler = GradScaler(runtime.device.type, enabled=runtime.dtype is torch.float16)
+    if state:
+        scaler.load_state_dict(state)
+    return scaler
+
+
+def evaluate(model: nn.Module, task: Task, config: TrainingConfig, runtime: Runtime) -> dict[str, float]:
     """The validation loss, and the task's own metrics, which may use fewer examples."""
-    loss = _validation_loss(model, task, config)
+    loss = _validation_loss(model, task, config, runtime)
     batches = task.validation_batches(max_tokens=config.max_tokens, most=config.evaluate_examples)
-    return {"loss": loss, **validation.metrics(model, task, loss, batches)}
+    return {"loss": loss, **validation.metrics(model, task, loss, batches, runtime=runtime)}
 
 
-def _validation_loss(model: nn.Module, task: Task, config: TrainingConfig) -> float:
-    return validation.validation_loss(model, task, task.validation_batches(max_tokens=config.max_tokens))
+def _validation_loss(model: nn.Module, task: Task, config: TrainingConfig, runtime: Runtime) -> float:
+    batches = task.validation_batches(max_tokens=config.max_tokens)
+    return validation.validation_loss(model, task, batches, runtime)
 
 
 def _tokens(batches: Sequence[Any]) -> int:
@@ -229,7 +287,12 @@ def _diverged(folder: RunFolder, reason: str) -> DivergedError:
 
 
 def _choose_weights(
-    model: nn.Module, task: Task, config: TrainingConfig, folder: RunFolder, progress: Progress
+    model: nn.Module,
+    task: Task,
+    config: TrainingConfig,
+    folder: RunFolder,
+    progress: Progress,
+    runtime: Runtime,
 ) -> tuple[str, dict[str, float]]:
     """Give the model the best weights of the run: the last, the best evaluated, or the mean of the newest.
 
@@ -245,10 +308,10 @@ def _choose_weights(
         before = {name: weight.clone() for name, weight in model.state_dict().items()}
         newest = _regular_checkpoints(folder, config, progress)[-config.average_checkpoints :]
         model.load_state_dict(average(folder.read(one).weights for one in newest))
-        loss = _validation_loss(model, task, config)
+        loss = _validation_loss(model, task, config, runtime)
         if best_loss is None or loss < best_loss:
             note = f"kept the mean of {len(newest)} checkpoints: validation loss {loss:.4f} instead of {best_loss}"
-            return note, evaluate(model, task, config)
+            return note, evaluate(model, task, config, runtime)
         model.load_state_dict(before)
     return note, metrics
 

@@ -57,4 +57,6 @@ def restore_optimizers(
         for parameter in (parameter for group in optimizer.param_groups for parameter in group["params"]):
             parts = {part: tensors.get(f"{names[id(parameter)]}.{part}") for part in STATE_NAMES}
             if any(value is not None for value in parts.values()):
-                optimizer.state[parameter] = {part: value for part, value in parts.items() if value is not None}
+                optimizer.state[parameter] = {
+                    part: value.to(parameter.device) for part, value in parts.items() if value is not None
+                }

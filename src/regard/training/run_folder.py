@@ -9,10 +9,13 @@ import math
 import os
 import re
 import shutil
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
 from torch import Tensor
@@ -66,6 +69,7 @@ class Progress:
     evaluations_since_best: int = 0
     validation: dict[str, float] = field(default_factory=dict)  # the newest evaluation
     epoch_steps: float | None = None  # steps of one epoch; None: the run does not count epochs
+    loss_scale: dict[str, float] = field(default_factory=dict)  # the state of the gradient scaler; empty: not float16
 
     def after_step(self, position: DataPosition, tokens: int, seconds: float, *, is_finite: bool) -> "Progress":
         """One step further; a step whose loss or gradient was not finite has been skipped."""
@@ -142,10 +146,11 @@ class RunFolder:
 
     @contextmanager
     def removed_on_failure(self) -> Iterator[None]:
-        """Remove a new run that fails before its first checkpoint or line of metrics."""
+        """Remove a new run that fails, or is terminated, before its first checkpoint or line of metrics."""
         had_started = self.has_started()
         try:
-            yield
+            with _exit_when_terminated():
+                yield
         except BaseException:
             if not had_started and not self.has_started() and not _has_content(self.path / METRICS):
                 self.remove_new_run()
@@ -224,6 +229,23 @@ class RunFolder:
         if config["format"] == 1:
             weights, optimizer = (renamed.weights(str(config["kind"]), part) for part in (weights, optimizer))
         return Checkpoint(folder, _progress(read_json(folder / STATE), folder / STATE), weights, optimizer)
+
+
+@contextmanager
+def _exit_when_terminated() -> Iterator[None]:
+    """Raise SystemExit at SIGTERM, which would else end the process at once and leave its files."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():  # Python allows handlers in the main thread only
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _is_file_at(file: TextIO, path: Path) -> bool:

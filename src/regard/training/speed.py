@@ -2,7 +2,7 @@
 
 import time
 
-from regard.runtime import matrix_limit
+from regard.runtime import Runtime, matrix_limit
 from regard.training.config import TrainingConfig
 from regard.training.run_folder import Progress
 from regard.training.schedule import total_steps
@@ -11,12 +11,12 @@ from regard.training.schedule import total_steps
 class Speed:
     """The clock of a run, counting earlier sessions; its speeds are running means over the steps."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, runtime: Runtime) -> None:
         self._resumed = progress
         self._started = self._last = time.perf_counter()
         self._tokens = progress.tokens
         self._flops = 0.0
-        self._matrix_limit = matrix_limit()
+        self._matrix_limit = matrix_limit(runtime)
         self.tokens_per_second = 0.0
 
     @property

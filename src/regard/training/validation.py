@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.generation import Greedy, Strategy, generate
 from regard.generation.decode import Limits
+from regard.runtime import Runtime
 
 
 class Task(Protocol):
@@ -23,22 +24,29 @@ class Task(Protocol):
 
 
 @torch.inference_mode()
-def validation_loss(model: nn.Module, task: Task, batches: Iterable[Any]) -> float:
+def validation_loss(model: nn.Module, task: Task, batches: Iterable[Any], runtime: Runtime | None = None) -> float:
     """Mean cross-entropy per token, teacher-forced, without dropout and label smoothing."""
-    with evaluation_mode(model):
+    runtime = runtime or Runtime()
+    with evaluation_mode(model), runtime.autocast():
         total, tokens = 0.0, 0
-        for batch in batches:
+        for batch in map(runtime.move, batches):
             total += task.loss(model, batch).item()
             tokens += batch.tokens
     return total / tokens if tokens else math.nan
 
 
 def metrics(
-    model: nn.Module, task: Task, loss: float, batches: Iterable[Any], strategy: Strategy | None = None
+    model: nn.Module,
+    task: Task,
+    loss: float,
+    batches: Iterable[Any],
+    strategy: Strategy | None = None,
+    runtime: Runtime | None = None,
 ) -> dict[str, float]:
     """The task's own metrics; text is generated with `strategy`, greedily by default."""
-    with evaluation_mode(model):
-        return task.metrics(model, loss, batches, generator(strategy or Greedy(scored=False)))
+    runtime = runtime or Runtime()
+    with evaluation_mode(model), runtime.autocast():
+        return task.metrics(model, loss, map(runtime.move, batches), generator(strategy or Greedy(scored=False)))
 
 
 def generator(strategy: Strategy, shortest: int = 0) -> Any:
