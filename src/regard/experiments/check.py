@@ -8,13 +8,14 @@ from pathlib import Path
 from regard.errors import InputError, RegardError
 from regard.experiments.adapters import ModelAdapter, adapter_of
 from regard.experiments.laws import Finding, check
-from regard.tasks.loading import load
+from regard.runtime import Runtime
+from regard.tasks.loading import load_with_task
 
 
-def check_model(model: Path) -> Iterator[Finding]:
+def check_model(model: Path, runtime: Runtime | None = None) -> Iterator[Finding]:
     """Findings for a model folder, or for a Python file whose `adapter()` returns a ModelAdapter."""
     if model.suffix != ".py":
-        yield from check(adapter_of(load(model).model))
+        yield from check(adapter_of(load_with_task(model, runtime=runtime)[1].model))
         return
     try:
         yield from check(_from_file(model))

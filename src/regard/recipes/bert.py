@@ -9,11 +9,12 @@ Text is documents with a blank line between them, a sentence a line, or running 
 false next sentences: task.next_sentence=false trains on masked words alone.
 
 On synthetic stories: a million parameters (4 layers of width 128), 2,000 steps, eight minutes on two cores. Of the
-masked words of held-out stories 86.9 % are predicted (always "the": 12 %), of the sentence pairs 94.7 % are classified
+masked words of held-out stories 87.4 % are predicted (always "the": 12 %), of the sentence pairs 94.2 % are classified
 correctly (chance: 50 %). `regard evaluate` also tests coreference, what "it" refers to, by a linear probe on 1,000
-sentences with uses of "it" not seen in training: 99.4 % from the hidden states of the second layer (with
-training.seed=1: 87.4, 95.9 and 97.7 %). From the input embeddings it is 53 %; a probe that knew only who acts and the
-adjective would reach 84 %.
+sentences with uses of "it" not seen in training: 76.2, 96.1, 97.9 and 93.8 % from the hidden states of the four layers.
+From the input embeddings it is 51 %; a probe that knew only who acts and the adjective would reach 84 %. The best
+probe, of the third layer, is right in 97.9 %; without the head that matters most in 60.0 %, without three heads in
+52.5 %, without three others in 78.7 % (mean of five draws). All of this is one run, with the default seed 1.
 """
 
 from regard.models.bert import BertForPreTrainingConfig
