@@ -1,7 +1,8 @@
 """Runs commands in processes of their own, and says whether regard survived a hostile one.
 
 Survived means: our own error in one line on standard error, exit code 2, nothing on standard output, no file made or
-changed, no canary, no terminal escape, at most SECONDS of time and MEGABYTES above what an idle process takes.
+changed, no canary, no terminal escape, at most SECONDS of processor time and MEGABYTES above what an idle process takes.
+Time on the clock depends on what else the machine does, so it only ends what hangs.
 
 A command forks a parent that has imported regard but has computed nothing, so that it costs milliseconds instead of
 the seconds that importing torch takes. So a row must not compute here, but in a child (`in_child`).
@@ -10,6 +11,7 @@ the seconds that importing torch takes. So a row must not compute here, but in a
 import json
 import os
 import pty
+import re
 import resource
 import select
 import signal
@@ -20,11 +22,15 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import NoReturn
+from xml.etree import ElementTree
 
 SECONDS = 5.0
+HANGS = 60.0  # seconds on the clock after which a command is killed
 MEGABYTES = 500
+COLORS = re.compile(r"\x1b\[[0-9;]*m")  # and bold: a figure has them on a terminal, and they harm nobody
 CANARY = "PWNED"  # hostile code would make a file of this name
 
 
@@ -41,6 +47,7 @@ class Case:
     stdin: bytes = b""
     accepted: bool = False
     terminal: bool = False  # standard output is a terminal
+    page: str = ""  # a page or figure it writes where it is accepted; no text of the input may be markup there
 
 
 @dataclass(frozen=True)
@@ -91,16 +98,14 @@ def attempt(case: Case) -> Outcome:
             (folder / path).write_bytes(content)
         folder.mkdir(exist_ok=True)
         before = _contents(folder)
-        started = time.monotonic()
-        done = run(case.arguments, folder, Path(name), stdin=case.stdin, seconds=SECONDS + 2, terminal=case.terminal)
-        seconds = time.monotonic() - started
+        done = run(case.arguments, folder, Path(name), stdin=case.stdin, seconds=HANGS, terminal=case.terminal)
         faults = list(_faults(case, done, folder, before))
     megabytes = done.megabytes - idle_megabytes()
-    if seconds > SECONDS:
-        faults.append(f"took {seconds:.1f} s")
+    if done.seconds > SECONDS:
+        faults.append(f"took {done.seconds:.1f} s")
     if megabytes > MEGABYTES:
         faults.append(f"took {megabytes:.0f} MB above an idle process")
-    return Outcome(case.name, faults, done.last_line, seconds, megabytes)
+    return Outcome(case.name, faults, done.last_line, done.seconds, megabytes)
 
 
 @cache
@@ -114,6 +119,8 @@ def _faults(case: Case, done: "Finished", folder: Path, before: dict[str, bytes]
     if case.terminal and _has_controls(done.output):
         yield "a control character reached the terminal"
     if done.code == 0 and case.accepted:
+        if case.page:
+            yield from markup_faults(folder / case.page)
         return
     yield from error_faults(done, notes=case.arguments[0] == "train")
     if (folder / CANARY).exists() or any(path.name == CANARY for path in folder.rglob("*")):
@@ -139,6 +146,25 @@ def error_faults(done: "Finished", *, notes: bool) -> Iterator[str]:
         yield "a control character reached the terminal"
 
 
+def markup_faults(page: Path) -> Iterator[str]:
+    """An element or attribute named "owned", which a hostile text would begin; an .svg must be XML too."""
+    found: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+            found.extend(name for name in (tag, *(name for name, _ in attributes)) if name in ("owned", "onload"))
+
+    text = page.read_text("utf-8")
+    Reader(convert_charrefs=False).feed(text)
+    if found:
+        yield f"text of the input became markup: {found[0]}"
+    if page.suffix == ".svg":
+        try:
+            ElementTree.fromstring(text)
+        except ElementTree.ParseError as error:
+            yield f"the figure is not XML: {error}"
+
+
 def _has_controls(text: str) -> bool:
     return any((ord(sign) < 32 and sign not in "\n\t") or 127 <= ord(sign) < 160 for sign in text)
 
@@ -155,6 +181,7 @@ class Finished:
     """How a command ended."""
 
     code: int  # the exit code, or minus the signal
+    seconds: float  # of processor time, its children's included
     megabytes: float
     output: str
     errors: str
@@ -209,8 +236,9 @@ def wait(child: int, outside: Path, seconds: float = 600.0, terminal: int | None
             break
     output, errors = ((outside / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
     if terminal is not None:
-        output = shown.decode("utf-8", "replace").replace("\r\n", "\n")
-    return Finished(os.waitstatus_to_exitcode(status), usage.ru_maxrss / 1024, output, errors)
+        output = COLORS.sub("", shown.decode("utf-8", "replace").replace("\r\n", "\n"))
+    seconds = usage.ru_utime + usage.ru_stime
+    return Finished(os.waitstatus_to_exitcode(status), seconds, usage.ru_maxrss / 1024, output, errors)
 
 
 def _waiting(terminal: int | None) -> bytes:

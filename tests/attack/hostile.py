@@ -1,5 +1,6 @@
 """Hostile inputs, row by row of the table that `make attack` prints: each row is a generator of cases."""
 
+import hashlib
 import io
 import json
 import random
@@ -23,6 +24,8 @@ from tests.attack.models import (
     tokenizer,
 )
 from tests.attack.texts import blank_texts, terminal_escapes
+from tests.attack.traces import traces
+from tests.attack.translators import sentencepieces, t5_folders
 
 RUN = ["run", "m", "abc", "--greedy"]
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
@@ -94,6 +97,47 @@ def our_folders() -> Iterator[Case]:
         for command in (RUN, ["info", "m"]):
             files = {f"m/{path}": content for path, content in (good | {"MANIFEST.json": manifest}).items()}
             yield Case(f"MANIFEST.json: {name}, {command[0]}", command, files)
+
+
+def folders_with_code() -> Iterator[Case]:
+    """Folders that bring a Python file: it must not run unless the user trusts it, nor if it is another than named."""
+    code = f"open({CANARY!r}, 'w').close()\nimport os; os.system('touch {CANARY}')\n".encode()
+    sha256 = hashlib.sha256(code).hexdigest()
+    reading = [["run", "m", "abc"], ["evaluate", "m"], ["check", "m"], ["show", "m", "abc"], ["show", "m", "--list"]]
+    reading += [["trace", "m", "abc", "-o", "t.safetensors"], ["export", "m", "out"], ["cost", "m"], ["info", "m"]]
+    reading += [["embeddings", "m", "abc"], ["train", "gpt", "m/tokenizer.json", "--from", "m", "-o", "out"]]
+    for command in reading:
+        yield Case(f"code, {command[0]}", command, _with_code(code, sha256), accepted=command[0] == "info")
+    for name, named in {
+        "another hash": {"mine.py": "0" * 64},
+        "a path outside": {"../m/mine.py": sha256},
+        "an absolute path": {"/tmp/mine.py": sha256},
+        "an extension module": {"mine.so": sha256},
+        "no hash": {"mine.py": None},
+        "a list": ["mine.py"],
+        "escapes": {f"{ESCAPE}.py": sha256},
+    }.items():
+        yield Case(f"code, trusted: {name}", [*RUN, "--trust"], _with_code(code, named))
+        yield Case(f"code: {name}", RUN, _with_code(code, named))
+    for kind in ("os:system", "subprocess:Popen", "mine:Evil", "mine.py:Evil", "m/mine.py:Evil"):
+        yield Case(f"a kind that is code: {kind}", RUN, _with_code(code, {}, kind=kind))
+        yield Case(f"a task that is code: {kind}", RUN, _with_code(code, {}, kind="gpt", task=kind))
+
+
+def _with_code(
+    code: bytes, named: Any, kind: str = "mine.py:Evil", task: str = "language-modeling"
+) -> dict[str, bytes]:
+    """A model folder of ours with a Python file, and a manifest that is right."""
+    config = {"format": 2, "kind": kind, "model": {}, "task": {"name": task}, "versions": {}}
+    config["code"] = {"mine.py": named} if isinstance(named, str) else named
+    files = {
+        "config.json": json.dumps(config).encode(),
+        "model.safetensors": safetensors({"x": [1]}),
+        "tokenizer.json": json.dumps(tokenizer()).encode(),
+        "mine.py": code,
+    }
+    entries = {name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()}
+    return {f"m/{name}": data for name, data in (files | {"MANIFEST.json": json.dumps(entries).encode()}).items()}
 
 
 def ggufs() -> Iterator[Case]:
@@ -464,6 +508,7 @@ def arguments() -> Iterator[Case]:
 ROWS: dict[str, Callable[[], Iterator[Case]]] = {
     "hostile Hugging Face folders": folders,
     "hostile model folders": our_folders,
+    "model folders with code": folders_with_code,
     "hostile GGUF files": ggufs,
     "hostile chat templates": templates,
     "hostile tokenizers": tokenizers,
@@ -471,4 +516,7 @@ ROWS: dict[str, Callable[[], Iterator[Case]]] = {
     "hostile options and settings": arguments,
     "nothing but white space": blank_texts,
     "terminal escapes": terminal_escapes,
+    "hostile traces": traces,
+    "hostile T5 folders": t5_folders,
+    "hostile SentencePiece models": sentencepieces,
 }

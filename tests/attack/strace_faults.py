@@ -68,7 +68,7 @@ def _trace(here: Place, recipe: Recipe, expressions: Sequence[str]) -> Finished:
     done = subprocess.run(
         [*command, *recipe.arguments], cwd=here.folder, env=environment, capture_output=True, text=True, check=False
     )
-    return Finished(done.returncode, 0.0, done.stdout, done.stderr)
+    return Finished(done.returncode, 0.0, 0.0, done.stdout, done.stderr)
 
 
 ROWS: dict[str, Row] = {"faults by strace": faults}

@@ -36,7 +36,7 @@ from regard.data.readers.pairs import read_pairs
 from regard.data.readers.regions import read_regions
 from regard.data.readers.word_vectors import read_vectors
 from regard.errors import FolderError, RegardError
-from regard.huggingface.gguf_header import check_header
+from regard.huggingface.gguf_header import read_header
 from regard.images.decoding import read_image
 from regard.models import MODELS, build, examples, model_class
 from regard.tasks.loading import load_with_task
@@ -104,7 +104,7 @@ def _json(value: Any) -> bytes:
 
 
 def _gguf(data: bytes) -> None:
-    check_header(_file("m.gguf", data))
+    read_header(_file("m.gguf", data))
 
 
 def _gguf_seeds() -> list[bytes]:
