@@ -137,11 +137,16 @@ def test_nearest_comes_first():
     assert failure("steps=200") == "unknown key steps; did you mean training.steps?"
 
 
-def test_unlike_every_key_lists_them():
-    message = failure("qqqqq=1")
-    assert "model.layers" in message
-    assert "training.steps" in message
-    assert "label" in message
+def test_unlike_every_key_names_the_nearest_three():
+    assert failure("qqqqq=1") == "unknown key qqqqq; the nearest are model.layers, model.width, model.heads"
+
+
+def test_where_all_keys_are_listed_is_said():
+    config = Run()
+    with pytest.raises(ConfigError, match=r"; did you mean training.steps\? `regard recipes gpt --settings` lists all"):
+        override(config, ["steps=1"], "regard recipes gpt --settings")
+    with pytest.raises(ConfigError, match=", model.heads; `regard recipes gpt --settings` lists all"):
+        override(config, ["qqqqq=1"], "regard recipes gpt --settings")
 
 
 def test_wrong_value_says_key_got_wanted_and_example():

@@ -174,6 +174,34 @@ def test_a_failed_rename_leaves_the_old_folder_under_its_name(folder, monkeypatc
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
+@pytest.mark.parametrize("fatal", [0, 1, 2])  # renames of the file, the manifest and the folder
+def test_a_process_killed_while_it_replaces_an_empty_folder_leaves_it(tmp_path, fatal):
+    """A kill, after which nothing is cleaned up: the empty folder stands, and the next write leaves nothing else."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    if not (child := os.fork()):
+        _die_at_rename(fatal)
+        write_folder(folder, {"a.json": b"{}"})
+        os._exit(1)  # no such rename
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert folder.is_dir()
+    write_folder(folder, FILES)
+    assert set(verify(folder)) == set(FILES)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def _die_at_rename(fatal: int) -> None:
+    """Exit at the n-th rename, before it, as if killed; only for a child process."""
+    count, real = iter(range(100)), os.rename
+
+    def rename(source, target):
+        if next(count) == fatal:
+            os._exit(9)
+        real(source, target)
+
+    os.rename = rename
+
+
 def test_a_file_that_cannot_be_flushed_is_named(tmp_path, monkeypatch):
     def failing(handle):
         raise OSError(errno.EIO, "Input/output error")

@@ -14,6 +14,7 @@ ROOT = Path(regard.__file__).parent
 FLOORS = [
     ["errors", "renamed"],
     ["config", "files", "ops", "runtime", "sandbox", "size_limits"],
+    ["extensions", "settings"],
     ["layers", "tokenizers", "images", "synthetic", "data", "metrics"],
     ["models"],
     ["checkpoint"],
@@ -23,7 +24,7 @@ FLOORS = [
     ["recipes"],
     ["progress"],
     ["experiments"],
-    ["printing"],
+    ["printing", "templates"],
     ["demo"],
     ["cli"],
     ["__main__"],

@@ -5,6 +5,7 @@
     tokenizer.json          the tokenizer
     tokenizer_config.json   of a language model: bos and eos tokens, the chat template
     card.md                 the model card: data, command, seed, metrics, settings
+    NAME.py                 of a model from a user's file: a copy of that file; config.json names its SHA-256
     MANIFEST.json           SHA-256 and size of every file, written last
 
 A checkpoint of a run is the same with optimizer.safetensors and training.json. No pickle is written or read.
@@ -24,10 +25,10 @@ from pydantic import ValidationError
 from torch import Tensor, nn
 
 import regard
-from regard import renamed
+from regard import extensions, renamed
 from regard.errors import FolderError
 from regard.files import encode_json, read_json, verify
-from regard.models import MODELS, model_class
+from regard.models import MODELS, is_model, model_class
 from regard.size_limits import check_sizes
 
 CONFIG = "config.json"
@@ -57,6 +58,7 @@ def model_files(
     kind: str, model: nn.Module, task: Mapping[str, Any], tokenizer: Mapping[str, bytes], card: str
 ) -> dict[str, bytes]:
     """The files of a model folder, without the manifest; `tokenizer` has the files of the tokenizer."""
+    code = _code_of(model, task)
     config = {
         "format": FORMAT,
         "kind": kind,
@@ -66,14 +68,25 @@ def model_files(
             "regard": regard.__version__,
             "torch": torch.__version__,
             "python": platform.python_version(),
+            **extensions.versions("models", kind),
+            **extensions.versions("tasks", str(task.get("name"))),
         },
     }
+    if code:
+        config[extensions.CODE] = {file.name: file.sha256 for file in code}
     return {
         CONFIG: encode_json(config),
         WEIGHTS: encode_tensors(model.state_dict()),
         **tokenizer,
+        **{file.name: file.content for file in code},
         CARD: card.encode(),
     }
+
+
+def _code_of(model: nn.Module, task: Mapping[str, Any]) -> list[extensions.CodeFile]:
+    """The files of the user's that are needed to open this model again."""
+    found = [extensions.file_of(type(model).__module__), extensions.file_named(str(task.get("name")))]
+    return list({file.name: file for file in found if file is not None}.values())
 
 
 def load(folder: Path) -> ModelFolder:
@@ -83,8 +96,9 @@ def load(folder: Path) -> ModelFolder:
         if name not in manifest:
             raise FolderError(f"{folder}: the manifest does not list {name}; this is not a model folder")
     config = read_config(folder / CONFIG)
+    extensions.require(folder, config)
     kind = config.get("kind")
-    if not isinstance(kind, str) or kind not in MODELS:
+    if not isinstance(kind, str) or not is_model(kind):
         raise FolderError(f"{folder / CONFIG}: kind is {kind!r}, wanted one of {', '.join(MODELS)}")
     check_sizes(config.get("model") or {}, folder / CONFIG, [folder / WEIGHTS])
     architecture = model_class(kind)

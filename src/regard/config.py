@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from regard.errors import ConfigError
 from regard.renamed import KEYS
 
+NEAREST = 3  # keys that an error names
+
 
 class Config(BaseModel):
     """The base of every config: frozen; an unknown key is an error."""
@@ -28,16 +30,17 @@ def absolute_path(path: Path | None) -> Path | None:
     return None if path is None else path.expanduser().resolve()
 
 
-def override(config: F, assignments: Sequence[str]) -> F:
+def override(config: F, assignments: Sequence[str], listed_by: str = "") -> F:
     """A copy of the config with the overrides "section.key=value" applied together.
 
     They are validated together, so values that depend on each other ("model.width=96 model.heads=6") may come in any
-    order. If a key is given twice the last value counts. ConfigError names the first mistake in one line.
+    order. If a key is given twice the last value counts. ConfigError names the first mistake in one line; for an
+    unknown key it has the nearest ones, and `listed_by`, the command that lists all.
     """
     changes: dict[str, Any] = {}
     for assignment in assignments:
         key, text = _parse(assignment)
-        section, name = _find(config, key)
+        section, name = _find(config, key, f"; `{listed_by}` lists all" if listed_by else "")
         _put(changes, key.split("."), _parse_value(_annotation(section, name), text))
     return _rebuild(config, changes, "")
 
@@ -49,19 +52,21 @@ def _parse(assignment: str) -> tuple[str, str]:
     return key.strip(), text.strip()
 
 
-def _find(config: Config, key: str) -> tuple[Config, str]:
+def _find(config: Config, key: str, hint: str) -> tuple[Config, str]:
     """The section of a dotted key, and the name of the key in it."""
     *parents, name = key.split(".")
     section: Any = config
     for parent in parents:
         section = getattr(section, parent, None) if parent in type(section).model_fields else None
         if not isinstance(section, Config):
-            raise _unknown(config, key)
+            raise _unknown(config, key, hint)
     if name not in type(section).model_fields:
-        raise _unknown(config, key)
+        raise _unknown(config, key, hint)
     if isinstance(inner := getattr(section, name), Config):
-        keys = ", ".join(_keys(inner, f"{key}."))
-        raise ConfigError(f"{key} is a section and takes no value; its keys are {keys}")
+        keys = list(_keys(inner, f"{key}."))
+        some = ", ".join(keys[:NEAREST])
+        its_keys = f"its keys are {some}" if len(keys) <= NEAREST else f"it has {len(keys)} keys, such as {some}{hint}"
+        raise ConfigError(f"{key} is a section and takes no value; {its_keys}")
     return section, name
 
 
@@ -75,22 +80,23 @@ def _keys(config: Config, prefix: str = "") -> Iterator[str]:
             yield prefix + name
 
 
-def _unknown(config: Config, key: str) -> ConfigError:
+def _unknown(config: Config, key: str, hint: str) -> ConfigError:
     if (now := KEYS.get(key)) is not None and now in _keys(config):
         return ConfigError(f"{key} is now {now}")
     keys = list(_keys(config))
     near = _nearest(keys, key)
     if near:
-        return ConfigError(f"unknown key {key}; did you mean {' or '.join(near)}?")
-    return ConfigError(f"unknown key {key}; the keys are {', '.join(keys)}")
+        return ConfigError(f"unknown key {key}; did you mean {' or '.join(near)}?{hint.removeprefix(';')}")
+    some = _nearest(keys, key, at_least=0)
+    return ConfigError(f"unknown key {key}; the nearest are {', '.join(some)}{hint}")
 
 
-def _nearest(keys: list[str], key: str) -> list[str]:
+def _nearest(keys: list[str], key: str, at_least: float = 0.6) -> list[str]:
     """Up to three similar keys, compared as a whole and by their last part; the most similar first."""
     leaf = key.rpartition(".")[2]
     leaves = {full: full.rpartition(".")[2] for full in keys}
     similarity = {full: max(_similarity(full, key), _similarity(leaves[full], leaf)) for full in keys}
-    return [full for full in sorted(keys, key=lambda full: -similarity[full]) if similarity[full] >= 0.6][:3]
+    return [full for full in sorted(keys, key=lambda full: -similarity[full]) if similarity[full] >= at_least][:NEAREST]
 
 
 def _similarity(one: str, other: str) -> float:
@@ -110,7 +116,7 @@ def _parse_value(annotation: Any, text: str) -> Any:
         inner = text.strip("[]()").strip()
         return [item.strip() for item in inner.split(",")] if inner else []
     choices = [c for m in members if typing.get_origin(m) is typing.Literal for c in typing.get_args(m)]
-    return next((choice for choice in choices if str(choice) == text), text)
+    return next((choice for choice in choices if text in (str(choice), format_value(choice))), text)
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
@@ -148,12 +154,12 @@ def _one_line(section: Config, error: pydantic.ValidationError, prefix: str) -> 
         message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
         return f"{key}: {message}" if key else message
     wanted = message.removeprefix("Input should be ").partition(", unable")[0]
-    example = _format(getattr(section, str(first["loc"][0])))
+    example = format_value(getattr(section, str(first["loc"][0])))
     return f"{key}: got {first['input']!r}, wanted {wanted}; for example {key}={example}"
 
 
-def _format(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as the user writes it after the equals sign."""
     if isinstance(value, list | tuple | set | frozenset):
-        return ",".join(_format(item) for item in value)
+        return ",".join(format_value(item) for item in value)
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)

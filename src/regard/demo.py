@@ -8,11 +8,12 @@ from typing import Any
 
 from rich.console import Console
 
-from regard import recipes, runtime
+from regard import recipes
 from regard.errors import TrainingError
 from regard.generation import Beam
 from regard.inspection.heat_map import save_heat_map, terminal_heat_map
 from regard.progress import follow
+from regard.runtime import prepare
 from regard.synthetic.translation.sentences import sentences
 from regard.tasks.evaluation import evaluate_folders
 from regard.tasks.loading import load
@@ -27,15 +28,15 @@ STRATEGY = Beam(4)
 def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -> dict[str, Any]:
     """Train, unless the folder has a trained model, and show; returns what was shown. `quiet`: print nothing."""
     console = Console(quiet=quiet, highlight=False)
-    runtime.prepare()
+    runtime = prepare()
     recipe = recipes.find("translator")
     assignments = [f"training.minutes={MINUTES}", *assignments]
     sys.stderr.write("Training an English→Spanish Transformer on synthetic sentences.\n")
-    last = follow(train_recipe(recipe, TrainingInputs(), assignments, folder))
+    last = follow(train_recipe(recipe, TrainingInputs(), assignments, folder, runtime))
     if last.stopped:
         sys.stderr.write(f"stopped at step {last.step} and saved; `regard demo` resumes the run\n")
         raise KeyboardInterrupt
-    translator = load(folder)
+    translator = load(folder, device=str(runtime.device))
     unseen = [EXAMPLE, *(pair.source for pair in islice(sentences(6, start=100, split="validation"), 6))]
     console.print("\n[bold]Sentences it was not trained on[/bold]")
     answers = translator.run_all(unseen, STRATEGY, alignment=True)
@@ -48,7 +49,7 @@ def run_demo(folder: Path, assignments: Sequence[str], *, quiet: bool = False) -
     console.print(terminal_heat_map(found.words, found.target_words, found.source_words), soft_wrap=True)
     picture = folder / PICTURE
     save_heat_map(found.words, found.target_words, found.source_words, picture)
-    scores = evaluate_folders([folder], [], [STRATEGY])
+    scores = evaluate_folders([folder], [], [STRATEGY], runtime=runtime)
     console.print(
         f"\nOn {scores['pairs']:,} held-out sentences, {STRATEGY.num_beams} beams: "
         f"[bold]{scores['exact_match']:.1%}[/bold] exactly right, "

@@ -115,9 +115,10 @@ def _rename_over(new: Path, folder: Path) -> None:
     """Rename a folder to a name that may be taken.
 
     The folder of that name is moved aside, and back on a failure. After a crash `remove_leftovers` moves it back.
+    An empty folder is replaced in one step.
     """
     aside = _aside(folder)
-    if folder.exists():
+    if folder.exists() and any(folder.iterdir()):
         shutil.rmtree(aside, ignore_errors=True)
         folder.rename(aside)
     try:

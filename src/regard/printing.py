@@ -12,14 +12,19 @@ if TYPE_CHECKING:
     from regard.experiments.layer_cost import Growth, LayerCosts, Measured
     from regard.experiments.model_cost import Row
     from regard.inspection.maps.neighbors import Neighbor
+    from regard.runtime import Runtime
 
 TEXT_COLUMNS = ("text", "second")  # of a table: the last ones
 
 
-def note_if_slow() -> None:
-    """Note on standard error if regard's C kernels cannot be used on this machine, and why."""
+def note_if_slow(runtime: "Runtime") -> None:
+    """Note on standard error what is slower, or other than expected, where this process computes."""
     from regard import ops
 
+    for line in runtime.notes():
+        note(f"note: {line}")
+    if runtime.device.type != "cpu":
+        return
     reason = ops.why_disabled()
     if reason not in (None, ops.DISABLED_BY_USER):
         note(f"note: slower than it could be, with torch's kernels only: {reason}")
@@ -55,16 +60,17 @@ def _fact(value: Any) -> str:
 def show_metrics(metrics: Mapping[str, Any]) -> None:
     """The metrics of an evaluation, of whatever task: numbers on a line each, tables as tables."""
     deviation = metrics.get("deviation", {})
+    wide = max([26, *(len(name) + 1 for name in metrics)])
     for name, value in metrics.items():
         if isinstance(value, float):
-            show(f"{name:<26}{value:.4f}" + (f" ± {deviation[name]:.4f}" if deviation.get(name) else ""))
+            show(f"{name:<{wide}}{value:.4f}" + (f" ± {deviation[name]:.4f}" if deviation.get(name) else ""))
         elif isinstance(value, list) and value and isinstance(value[0], str):
             show("\n".join(value))
         elif isinstance(value, list):
             show(name)
             show_table(_as_table(value))
         elif name != "deviation":
-            show(f"{name:<26}{value}")
+            show(f"{name:<{wide}}{value}")
 
 
 def _as_table(rows: list[Any]) -> list[list[str]]:
@@ -88,6 +94,14 @@ def show_table(rows: list[list[str]]) -> None:
     for row in rows:
         cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True))
         show(f"  {'  '.join(cells)}".rstrip())
+
+
+def show_settings(settings: list[dict[str, str]]) -> None:
+    """Each setting: key=default, its type and range, and under them its meaning."""
+    wide = max(len(f"{one['key']}={one['default']}") for one in settings)
+    for one in settings:
+        show(f"{one['key']}={one['default']}".ljust(wide) + f"   {one['type']} {one['range']}".rstrip())
+        show(f"    {one['meaning']}")
 
 
 def show_near(found: "dict[str, list[Neighbor]]") -> None:

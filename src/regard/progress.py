@@ -1,9 +1,10 @@
 """The progress of a training run on standard error: a live bar in a terminal, plain lines elsewhere."""
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
+import rich.progress
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
@@ -13,9 +14,18 @@ if TYPE_CHECKING:
     from regard.training.loop import Report
 
 
+Thing = TypeVar("Thing")
+
+
 def note(line: str) -> None:
     """Print a line on standard error, so that standard output has the result alone."""
     print(escape_controls(line), file=sys.stderr)
+
+
+def track(things: Sequence[Thing]) -> Iterable[Thing]:
+    """A loop over these, with a bar in a terminal."""
+    console = Console(stderr=True)
+    return rich.progress.track(things, "", console=console, disable=not console.is_terminal, transient=True)
 
 
 def follow(reports: "Iterable[Report]") -> "Report":

@@ -358,3 +358,38 @@ def test_sigterm_saves_says_so_and_leaves_with_143(tmp_path, tiny):
     assert process.returncode == 143, errors
     assert "and saved; the same command resumes the run" in errors
     assert list((tmp_path / "r/checkpoints").glob("step-*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "setting"),
+    [
+        (["train", "gpt", "x.txt", "--steps", "10"], "--steps; it is a setting: training.steps=10"),
+        (["train", "gpt", "x.txt", "--steps=10"], "--steps; it is a setting: training.steps=10"),
+        (["train", "gpt", "x.txt", "--training.steps", "10"], "--training.steps; it is a setting: training.steps=10"),
+        (["train", "gpt", "--learning-rate", "1e-3"], "--learning-rate; it is a setting: training.learning_rate=1e-3"),
+        (["train", "gpt", "--learning-rat", "1e-3"], "--learning-rat; it is a setting: training.learning_rate=1e-3"),
+        (["train", "gpt", "--layers"], "--layers; it is a setting: model.layers=4"),
+        (["train", "captioner", "--dropout", "0.2"], "--dropout; it is a setting: model.dropout=0.2"),
+        (["train", "gpt", "--lr", "1e-3"], "--lr; it is a setting: training.learning_rate=1e-3"),
+        (["train", "--seed", "3"], "--seed; it is a setting: training.seed=3"),
+        (["demo", "--steps", "5"], "--steps; it is a setting: training.steps=5"),
+    ],
+)
+def test_an_option_that_is_a_setting_is_led_to_it(here, arguments, setting):
+    done = here(*arguments)
+    assert (done.returncode, done.stderr) == (2, f"error: there is no option {setting}\n")
+
+
+@pytest.mark.parametrize("arguments", [["train", "gpt", "--nonsense", "1"], ["run", "m", "--steps", "1"]])
+def test_another_unknown_option_stays_one(here, arguments):
+    assert "No such option: --" in here(*arguments).stderr
+
+
+def test_a_wrong_key_names_three_and_where_all_are(here, tmp_path):
+    done = here("train", "gpt", "model.colour=3", "-o", tmp_path / "run")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: unknown key model.colour; ")
+    assert done.stderr.count("model.") + done.stderr.count("training.") + done.stderr.count("data.") <= 4
+    assert "`regard recipes gpt --settings` lists all" in done.stderr
+    done = here("train", "gpt", "training=3", "-o", tmp_path / "run")
+    assert "training is a section and takes no value; it has 21 keys, such as training.steps, " in done.stderr

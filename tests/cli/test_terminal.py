@@ -80,3 +80,11 @@ def test_a_heat_map_keeps_its_colors_and_no_other_escapes(monkeypatch):
     assert "\x1b[38;5" in shown
     assert "\x1b]" not in shown
     assert "\x1b[2J" not in shown
+
+
+def test_a_long_name_is_apart_from_its_number(capsys):
+    show_metrics({"a" * 37: "0.979 0.600", "loss": 0.5})
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["a" * 37, "0.979", "0.600"],
+        ["loss", "0.5000"],
+    ]

@@ -21,9 +21,11 @@ from regard import recipes
 from regard.cli import app
 from regard.cli.app import split
 from regard.config import override
-from regard.tasks.recipe import TrainingInputs
+from regard.extensions import is_code
+from regard.tasks.recipe import Recipe, TrainingInputs
 
 ROOT = Path(__file__).parents[2]
+TEMPLATE = ROOT / "src" / "regard" / "templates" / "model.py"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LECTURES = sorted(ROOT.glob("docs/lectures/*.md"))
 GUIDES = sorted([ROOT / "README.md", *ROOT.glob("docs/how-to/*.md"), *LECTURES])
@@ -119,12 +121,19 @@ def check_commands(name: str, page: str) -> int:
             given = commands[command].make_context(command, arguments).params  # parses without running
             if command == "train":
                 paths, settings = split(given["arguments"] or [])
-                override(recipes.find(given["recipe"]).settings(TrainingInputs(paths)), settings)
+                override(recipe_of(given["recipe"]).settings(TrainingInputs(paths)), settings)
+                for one in given["grid"] or []:
+                    override(recipe_of(given["recipe"]).settings(TrainingInputs(paths)), [one.partition(",")[0]])
             if command == "recipes" and given["name"]:
-                recipes.find(given["name"])
+                recipe_of(given["name"])
         except Exception as error:
             raise AssertionError(f"{name}:{number}: `{line}`: {error}") from error
     return len(found)
+
+
+def recipe_of(name: str) -> Recipe:
+    """The recipe of a command; where the page names a file of the reader's, what `regard new model` writes."""
+    return recipes.find(str(TEMPLATE) if is_code(name) else name)
 
 
 def broken_links(path: Path, page: str) -> list[str]:

@@ -1,10 +1,13 @@
 """Scores of captions, worked out by hand."""
 
+import random
+import tracemalloc
 from math import exp, log, sqrt
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU
 
 from regard.metrics.captions import bleu4, caption_words, cider, cider_d, exact_match
 
@@ -105,6 +108,32 @@ def test_bleu_where_pictures_have_unequal_numbers_of_references():
     found = bleu4(["a b c d", "e f g h"], [["a b c d"], ["x", "e f g h"]])
     assert found.value == pytest.approx(100)
     assert found.signature.startswith("nrefs:var|")
+
+
+SOME = st.lists(st.sampled_from(["a", "b", "Dog", "-", "don't"]), max_size=7).map(" ".join)
+
+
+@given(st.lists(st.tuples(SOME, SOME, SOME), min_size=1, max_size=5))
+def test_bleu_is_sacrebleus(rows):
+    predictions, one, other = zip(*rows, strict=True)
+    texts = [[" ".join(caption_words(text)) for text in several] for several in (predictions, one, other)]
+    wanted = BLEU(lowercase=True, tokenize="none", force=True).corpus_score(texts[0], texts[1:])
+    assert bleu4(predictions, list(zip(one, other, strict=True))).value == pytest.approx(wanted.score, abs=1e-9)
+
+
+@pytest.mark.parametrize(("metric", "megabytes"), [(bleu4, 0.1), (cider, 3.8)])
+def test_scoring_many_captions_takes_little_memory(metric, megabytes):
+    """BLEU keeps sums; CIDEr the document frequency of each n-gram, with each word once in memory."""
+    chance = random.Random(0)
+    captions = [" ".join(chance.choices([f"word{number}" for number in range(50)], k=8)) for _ in range(2000)]
+    metric(captions[:2], [[caption] for caption in captions[:2]])  # imports and caches
+    references = [[caption] for caption in captions]
+    tracemalloc.start()
+    try:
+        metric(captions, references)
+        assert tracemalloc.get_traced_memory()[1] < megabytes * 1e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_exact_match_with_any_reference():

@@ -25,10 +25,13 @@ from regard.cli import scenes  # isort: skip
 from regard.cli import export  # isort: skip
 from regard.cli import info  # isort: skip
 from regard.cli import recipes  # isort: skip
+from regard.cli import new  # isort: skip
 from regard.cli.app import app
+from regard.cli.wrong_options import explain
 from regard.errors import ConfigError, RegardError
+from regard.extensions import place_of
 from regard.progress import note
-from regard.renamed import COMMANDS, OPTIONS
+from regard.renamed import COMMANDS
 
 __all__ = [
     "app",
@@ -39,6 +42,7 @@ __all__ = [
     "export",
     "info",
     "main",
+    "new",
     "recipes",
     "run",
     "scenes",
@@ -60,7 +64,7 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except TyperException as error:  # a wrong option or argument
         message = error.format_message().rstrip(" .")  # empty if the help was shown instead
-        code = _fail(_renamed_option(error) or f"{message}. See `regard --help`.", 2) if message else 0
+        code = _fail(explain(error) or f"{message}. See `regard --help`.", 2) if message else 0
     except RegardError as error:
         code = _fail(str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
@@ -71,16 +75,11 @@ def main() -> NoReturn:
     except OSError as error:  # a full disk, a file without read permission and so on
         code = _fail(f"{error.filename or 'the system'}: {error.strerror or error}", 2)
     except Exception as error:
-        code = _fail(f"a bug in regard: {type(error).__name__}: {error}; --debug shows where", 1)
+        if place := place_of(error):  # of a file of the user's
+            code = _fail(f"{place}: {type(error).__name__}: {error}; --debug shows all", 2)
+        else:
+            code = _fail(f"a bug in regard: {type(error).__name__}: {error}; --debug shows where", 1)
     sys.exit(code)
-
-
-def _renamed_option(error: TyperException) -> str:
-    """What to say of an option that has a new name."""
-    now = OPTIONS.get(getattr(error, "option_name", ""))
-    context = getattr(error, "ctx", None)
-    known = {name for parameter in context.command.params for name in parameter.opts} if context else set()
-    return f"{error.option_name} is now {now}" if now in known else ""  # type: ignore[attr-defined]
 
 
 def _check_renamed(commands: list[str]) -> None:

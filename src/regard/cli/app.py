@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from regard.cli import completion
 from regard.printing import show
 
 app = typer.Typer(
@@ -16,7 +17,7 @@ app = typer.Typer(
     help="Train, run, evaluate and inspect sequence models with attention.",
     epilog="Start with `regard demo`. Every command has examples: `regard train --help`.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
@@ -25,10 +26,26 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 ModelFolder = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="A model folder of regard or Hugging Face, a name on the hub, or a .gguf file."
+        metavar="MODEL",
+        help="A model folder of regard or Hugging Face, a name on the hub, or a .gguf file.",
+        autocompletion=completion.models,
     ),
 ]
-Precision = Annotated[str, typer.Option(help="float32, or int8: several times faster on a CPU, slightly less exact.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the code that a model of somebody's own brings in its folder.")
+]
+Precision = Annotated[
+    str,
+    typer.Option(
+        help="of the weights: stored (the quantized blocks of a GGUF file, else float32), float32, or int8 or int4: "
+        "several times faster on a CPU, less exact."
+    ),
+]
+
+Device = Annotated[
+    str, typer.Option(help="auto, cpu, cuda, cuda:1, mps or xpu; auto: an accelerator, or the CPU if there is none.")
+]
+DType = Annotated[str, typer.Option("--dtype", help="float32, or bfloat16 or float16: mixed precision.")]
 
 
 def _show_versions(wanted: bool) -> None:
@@ -47,6 +64,14 @@ def options(
 ) -> None:
     if debug:
         os.environ["REGARD_DEBUG"] = "1"
+
+
+def trust_code(trust: bool, *models: Path) -> None:
+    """With --trust: run the code that these model folders bring."""
+    from regard import extensions
+
+    for model in models if trust else ():
+        extensions.trust(model)
 
 
 def split(arguments: list[str]) -> tuple[list[Path], list[str]]:

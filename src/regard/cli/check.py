@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.app import AsJson, app
+from regard.cli import completion
+from regard.cli.app import AsJson, Device, DType, Trust, app, trust_code
 from regard.printing import print_json, show
 from regard.progress import note
 
@@ -15,8 +16,15 @@ from regard.progress import note
 def check(
     model: Annotated[
         Path,
-        typer.Argument(metavar="MODEL", help="A model folder, or a .py file whose adapter() returns a ModelAdapter."),
+        typer.Argument(
+            metavar="MODEL",
+            help="A model folder, or a .py file whose adapter() returns a ModelAdapter.",
+            autocompletion=completion.models,
+        ),
     ],
+    device: Device = "auto",
+    dtype: DType = "float32",
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Hold a model against the laws: causality, padding, batch = single, cached = uncached, and so on.
@@ -28,14 +36,17 @@ def check(
 
     `regard check runs/demo`
 
+    `regard check runs/demo --device cuda`
+
     `regard check mine.py`
     """
-    from regard import runtime
     from regard.experiments.check import check_model
+    from regard.runtime import prepare
 
-    runtime.prepare()
+    runtime = prepare(device, dtype)
+    trust_code(trust, model)
     findings = []
-    for finding in check_model(model):
+    for finding in check_model(model, runtime):
         findings.append(finding)
         if not as_json:
             show(finding, flush=True)

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.app import AsJson, app, split
+from regard.cli import completion
+from regard.cli.app import AsJson, Trust, app, split, trust_code
 from regard.errors import ConfigError
 from regard.printing import print_json, show, show_costs, show_model_cost
 from regard.progress import note
@@ -49,14 +50,14 @@ def compare(
 
     `regard compare pairs.tsv.gz --rungs rnn,rnn-attention training.steps=3000`
     """
-    from regard import runtime
     from regard.experiments.compare import Stopped, compare_rungs
+    from regard.runtime import prepare
 
     paths, assignments = split(arguments or [])
     chosen = [name.strip() for name in rungs.split(",") if name.strip()]
     folder = folder or Path("runs/compare-quick" if quick else "runs/compare")
     command = shlex.join(["regard", *sys.argv[1:]])
-    runtime.prepare()
+    prepare("cpu")
     try:
         found = compare_rungs(
             folder, paths, assignments, rungs=chosen, seeds=seeds, quick=quick, memory=memory, command=command
@@ -71,11 +72,17 @@ def compare(
         note(f"wrote {', '.join(map(str, found.files))}")
 
 
+MeasuredModel = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[MODEL]", help="A model folder; none: a layer of each kind.", autocompletion=completion.models
+    ),
+]
+
+
 @app.command()
 def cost(
-    model: Annotated[
-        Path | None, typer.Argument(metavar="[MODEL]", help="A model folder; none: a layer of each kind.")
-    ] = None,
+    model: MeasuredModel = None,
     width: Annotated[
         int | None, typer.Option(min=2, help="Layer width d, without MODEL.", show_default=f"{LAYER_DEFAULTS['width']}")
     ] = None,
@@ -109,6 +116,7 @@ def cost(
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The curves as .png, .svg or .pdf.")] = None,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """What recurrence, convolution and self-attention cost: the formula beside the measurement.
@@ -123,10 +131,10 @@ def cost(
 
     `regard cost runs/demo --batch 32 --source 512 --target 512`
     """
-    from regard import runtime
     from regard.experiments.layer_cost import cost_of_layers
     from regard.experiments.model_cost import cost_of_model
     from regard.inspection.heat_map import check_figure
+    from regard.runtime import prepare
 
     of_layers = {"width": width, "heads": heads, "kernel": kernel, "longest": longest}
     of_model = {"batch": batch, "source": source, "target": target}
@@ -139,8 +147,9 @@ def cost(
     layers = LAYER_DEFAULTS | {name: value for name, value in of_layers.items() if value is not None}
     if layers["width"] % layers["heads"]:
         raise ConfigError(f"--width {layers['width']} does not divide into --heads {layers['heads']}")
-    runtime.prepare()
+    prepare("cpu")
     if model is not None:
+        trust_code(trust, model)
         rows = cost_of_model(model, batch=batch or 8, source=source, target=target)
         print_json([asdict(row) for row in rows]) if as_json else show_model_cost(rows)
         return

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.app import AsJson, app
+from regard.cli.app import AsJson, Trust, app, trust_code
 from regard.errors import InputError
 from regard.printing import print_json, show_near, show_near_both
 from regard.progress import note
@@ -43,6 +43,7 @@ def embeddings(
         Path | None, typer.Option("--with", help="Another model or file, to compare the neighbors.")
     ] = None,
     most: Annotated[int | None, typer.Option(min=1, help="Read only the first words of a file.")] = None,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the nearest neighbors of words in an embedding matrix: of a model, or of a file of word vectors.
@@ -67,6 +68,7 @@ def embeddings(
         from regard.inspection.maps.map import check_map
 
         check_map(map_)
+    trust_code(trust, source, *([] if other is None else [other]))
     vectors = _open(source, most)
     found = _neighbors(vectors, words, analogy, by, count)
     result: dict[str, Any] = {"vectors": len(vectors.words), "width": vectors.width, "by": by}

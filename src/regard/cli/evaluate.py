@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.app import AsJson, ModelFolder, Precision, app, split
+from regard.cli.app import AsJson, Device, DType, ModelFolder, Precision, Trust, app, split, trust_code
 from regard.errors import ConfigError
 from regard.printing import note_if_slow, print_json, show_metrics
 from regard.tasks.image_inputs import is_image
@@ -41,7 +41,7 @@ Examples:
 
 `regard evaluate runs/seed-1 runs/seed-2 runs/seed-3 test.tsv`
 
-`regard evaluate runs/novel other.txt --limit 100000`
+`regard evaluate runs/novel other.txt --limit 100000 --device cuda`
 
 `regard evaluate runs/sst-2 SST-2/`
 
@@ -74,23 +74,27 @@ def evaluate(
         Path | None, typer.Option(help="Write the model's word alignments to this file, in Pharaoh format.")
     ] = None,
     precision: Precision = "float32",
+    device: Device = "auto",
+    dtype: DType = "float32",
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a model on your data, or on the validation data of its run."""
-    from regard import runtime
     from regard.generation import Sample
+    from regard.runtime import prepare
     from regard.tasks.evaluation import evaluate_folders
 
     if seeds is not None and num_beams is not None:
         raise ConfigError(f"--seeds {seeds} samples, --num-beams {num_beams} searches; give one")
-    runtime.prepare()
-    note_if_slow()
+    runtime = prepare(device, dtype, precision=precision)
+    note_if_slow(runtime)
     folders, paths, assignments = _split_arguments(model, arguments or [])
+    trust_code(trust, *folders)
     strategies = [None] if seeds is None else [Sample(seed=seed) for seed in range(seeds)]
     if alignments is not None and len(folders) * len(strategies) > 1:
         raise ConfigError(f"--alignments {alignments} is for one model and no --seeds")
     options = {"num_beams": num_beams, "limit": limit, "gold": gold, "alignments": alignments, "precision": precision}
-    metrics = evaluate_folders(folders, paths, strategies, assignments=assignments, **options)  # type: ignore[arg-type]
+    metrics = evaluate_folders(folders, paths, strategies, assignments=assignments, runtime=runtime, **options)  # type: ignore[arg-type]
     print_json(metrics) if as_json else show_metrics(metrics)
 
 

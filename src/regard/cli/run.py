@@ -10,7 +10,7 @@ from annotated_types import Ge
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from regard.cli.app import AsJson, ModelFolder, Precision, app
+from regard.cli.app import AsJson, Device, DType, ModelFolder, Precision, Trust, app, trust_code
 from regard.errors import ConfigError, InputError
 from regard.printing import note_if_slow, print_json, show
 from regard.progress import note
@@ -20,7 +20,16 @@ from regard.tasks.image_inputs import is_image
 from regard.tasks.options import RunOptions, option_name
 
 
-def run(model: Path, inputs: list[str] | None, precision: str, as_json: bool, **options: Any) -> None:
+def run(
+    model: Path,
+    inputs: list[str] | None,
+    precision: str,
+    device: str,
+    dtype: str,
+    trust: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Run a model on inputs: a translator translates texts, a language model continues them, a BERT fills in [MASK], a
     classifier classifies texts, a tagger labels their words, an encoder embeds them. On images (.png or .jpg): a
     captioner describes them, a ViLBERT retrieves them, answers questions about them and points at what a phrase means.
@@ -40,7 +49,11 @@ def run(model: Path, inputs: list[str] | None, precision: str, as_json: bool, **
 
     `regard run path/to/gpt2 "In a shocking finding," --temperature 0.7 --max-new-tokens 100 --stop "."`
 
-    `regard run SmolLM2-135M-Instruct.Q4_1.gguf --chat "What is attention?" --precision int8`
+    `regard run SmolLM2-135M-Instruct.Q4_1.gguf --chat "What is attention?"`
+
+    `regard run path/to/gpt2-xl "In a shocking finding," --precision int4`
+
+    `regard run runs/novel "Once upon a time" --device cuda --dtype bfloat16`
 
     `regard run runs/bert "the cat [MASK] on the mat"`
 
@@ -55,12 +68,13 @@ def run(model: Path, inputs: list[str] | None, precision: str, as_json: bool, **
     `regard run runs/vilbert --find "a large red circle above a small blue square" photos/`
     """
     texts, source = _read_inputs(inputs)
-    from regard import runtime
+    trust_code(trust, model)
+    from regard.runtime import prepare
     from regard.tasks.loading import load_with_task
 
-    runtime.prepare()
-    task, pipeline = load_with_task(model, precision=precision)
-    note_if_slow()
+    runtime = prepare(device, dtype, precision=precision)
+    task, pipeline = load_with_task(model, precision=precision, runtime=runtime)
+    note_if_slow(runtime)
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     chosen = _options_of(task, given, model)
     if not task.takes_images and source == "arguments":
@@ -132,7 +146,10 @@ def _parameters() -> list[inspect.Parameter]:
     for options in (find_task(name).options for name in TASKS):
         for name, field in options.model_fields.items():
             parameters.setdefault(name, _option(name, field, options.group_of(name)))
-    parameters["precision"] = _parameter("precision", Precision, "float32")
+    parameters["precision"] = _parameter("precision", Precision, "stored")
+    parameters["device"] = _parameter("device", Device, "auto")
+    parameters["dtype"] = _parameter("dtype", DType, "float32")
+    parameters["trust"] = _parameter("trust", Trust, False)
     parameters["as_json"] = _parameter("as_json", AsJson, False)
     return list(parameters.values())
 

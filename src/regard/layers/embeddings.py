@@ -58,7 +58,9 @@ class _FrozenRow(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient.index_fill(0, gradient.new_tensor([ctx.row], dtype=torch.long), 0.0), None
+        gradient = gradient.clone()
+        gradient[ctx.row] = 0.0
+        return gradient, None
 
 
 class TextEmbedding(nn.Module):

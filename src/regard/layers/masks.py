@@ -44,7 +44,12 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
 
 def padding_mask_or_none(ids: Tensor, pad_id: int) -> Tensor | None:
     """The same; None where no row is padded: attention without a mask is faster."""
-    return padding_mask(ids, pad_id) if (ids == pad_id).any() else None
+    return none_if_full(padding_mask(ids, pad_id))
+
+
+def none_if_full(mask: Tensor) -> Tensor | None:
+    """The mask, or None where it allows everything. An accelerator is not asked: the host would wait for its answer."""
+    return None if mask.is_cpu and bool(mask.all()) else mask
 
 
 def causal_mask(queries: int, keys: int | None = None, device: torch.device | None = None) -> Tensor:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from regard.layers.linear import Linear
 from regard.layers.tap import Tap, is_watching
 from regard.ops.gru_scan import GRUScan
+from regard.ops.precision import in_float32
 
 CellName = Literal["gru", "lstm"]
 
@@ -43,6 +44,7 @@ class Recurrence(nn.Module, ABC):
         """The states (B, T, P, D) after each of the inputs (B, T, inputs), starting from a state (B, P, D)."""
         return self.run(self.input(hidden.transpose(0, 1)), state).transpose(0, 1)
 
+    @in_float32
     def run(self, given: Tensor, state: Tensor) -> Tensor:
         """The states (T, B, P, D) from the projected inputs (T, B, gates · D)."""
         states = []
@@ -70,11 +72,13 @@ class GRU(Recurrence):
         super().__init__(inputs, width)
         self.reset_gate, self.update_gate, self.candidate = Tap(), Tap(), Tap()  # (B, D) a token
 
+    @in_float32
     def run(self, given: Tensor, state: Tensor) -> Tensor:
         if not torch.is_grad_enabled() or self.is_watched:
             return super().run(given, state)
         return GRUScan.apply(given, state.squeeze(1), self.recurrent.weight, self.recurrent.bias).unsqueeze(2)
 
+    @in_float32
     def step(self, given: Tensor, state: Tensor) -> Tensor:
         state = state.squeeze(1)
         both, new = given.split([2 * self.width, self.width], dim=-1)
@@ -100,6 +104,7 @@ class LSTM(Recurrence):
         if not self.input.weight.is_meta:
             nn.init.ones_(self.input.bias.data[width : 2 * width])
 
+    @in_float32
     def step(self, given: Tensor, state: Tensor) -> Tensor:
         hidden, cell = state.unbind(1)
         enter, forget, new, output = (given + self.recurrent(hidden)).chunk(4, dim=-1)

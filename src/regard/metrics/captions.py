@@ -5,6 +5,7 @@ is one word here, two there), so compare scores only with scores computed in the
 """
 
 import math
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sacrebleu.metrics import BLEU
 
-from regard.metrics.translation import Score
+from regard.metrics.translation import CorpusBleu, Score
 
 ORDER = 4  # of the longest n-gram
 SIGMA = 6  # of CIDEr-D's Gaussian over the difference in length, in words
 SCALE = 10  # of CIDEr, so that human captions score about 1
+BLEU_SETTINGS: dict[str, Any] = {"lowercase": True, "tokenize": "none", "force": True}
 
 Grams = Counter[tuple[str, ...]]
 Vector = dict[tuple[str, ...], float]
@@ -56,13 +58,20 @@ def cider_d(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> 
 def bleu4(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
     """Corpus BLEU of 1- to 4-grams, 0 to 100, over the same words; the closest reference length counts."""
     _check(predictions, references)
-    most = max(map(len, references))
-    texts = [[" ".join(caption_words(reference)) for reference in several] for several in references]
+    found = CorpusBleu(**BLEU_SETTINGS)
+    for prediction, several in zip(predictions, references, strict=True):
+        found.add(" ".join(caption_words(prediction)), [" ".join(caption_words(reference)) for reference in several])
+    return Score(found.value, bleu4_signature(references))
+
+
+def bleu4_signature(references: Sequence[Sequence[str]]) -> str:
+    """All settings of `bleu4`, and the number of references; sacrebleu knows that after scoring as many."""
+    counts = {len(several) for several in references}
     # sacrebleu takes the first reference of every image, then the second, and None where there is none.
-    columns: Any = [[several[i] if i < len(several) else None for several in texts] for i in range(most)]
-    metric = BLEU(lowercase=True, tokenize="none", force=True)
-    found = metric.corpus_score([" ".join(caption_words(prediction)) for prediction in predictions], columns)
-    return Score(found.score, f"{metric.get_signature()}|words:no-punctuation")
+    columns: Any = [["a" if column < count else None for count in counts] for column in range(max(counts))]
+    metric = BLEU(**BLEU_SETTINGS)
+    metric.corpus_score(["a"] * len(counts), columns)
+    return f"{metric.get_signature()}|words:no-punctuation"
 
 
 def exact_match(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
@@ -120,7 +129,7 @@ def _mean(predictions: Sequence[str], references: Sequence[Sequence[str]], simil
 
 def _grams(caption: str) -> Grams:
     """The n-grams of a caption: counted again wherever they are needed, since those of all images fill memory."""
-    words = caption_words(caption)
+    words = list(map(sys.intern, caption_words(caption)))  # each word once in memory, not once a caption
     return Counter(tuple(words[start : start + n]) for n in range(1, ORDER + 1) for start in range(len(words) - n + 1))
 
 

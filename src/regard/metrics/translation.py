@@ -7,7 +7,7 @@ computation on sacrebleu's counts, and its chrF is tested equal to sacrebleu's.
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sacrebleu.metrics import BLEU, CHRF
 
@@ -22,22 +22,46 @@ class Score(NamedTuple):
     signature: str
 
 
+class CorpusBleu:
+    """sacrebleu's corpus BLEU, from the sums of its counts of each sentence; the settings are sacrebleu's."""
+
+    def __init__(self, **settings: Any) -> None:
+        self._metric = BLEU(effective_order=True, **settings)  # of a sentence; the score of the corpus does not use it
+        self._counts: Counter[str] = Counter()
+
+    def add(self, prediction: str, references: Sequence[str]) -> None:
+        found = self._metric.sentence_score(prediction, references)
+        self._counts.update({"system": found.sys_len, "reference": found.ref_len})
+        for order, (correct, total) in enumerate(zip(found.counts, found.totals, strict=True), 1):
+            self._counts.update({f"correct {order}": correct, f"total {order}": total})
+
+    @property
+    def value(self) -> float:
+        """0 to 100."""
+        counts = self._counts
+        found = BLEU.compute_bleu(
+            correct=[counts[f"correct {order}"] for order in range(1, 5)],
+            total=[counts[f"total {order}"] for order in range(1, 5)],
+            sys_len=counts["system"],
+            ref_len=counts["reference"],
+            smooth_method="exp",
+        )
+        return float(found.score)
+
+
 class CorpusScorer:
     """Scores a corpus pair by pair."""
 
     def __init__(self) -> None:
         self.pairs = 0
         self._exact = 0
-        self._bleu: Counter[str] = Counter()
+        self._bleu = CorpusBleu()
         self._chrf: Counter[str] = Counter()
 
     def add(self, prediction: str, reference: str) -> None:
         self.pairs += 1
         self._exact += prediction.split() == reference.split()
-        found = BLEU(effective_order=True).sentence_score(prediction, [reference])
-        self._bleu.update({"system": found.sys_len, "reference": found.ref_len})
-        for order, (correct, total) in enumerate(zip(found.counts, found.totals, strict=True), 1):
-            self._bleu.update({f"correct {order}": correct, f"total {order}": total})
+        self._bleu.add(prediction, [reference])
         self._chrf.update(_characters(prediction, reference))
 
     @property
@@ -48,15 +72,7 @@ class CorpusScorer:
     @property
     def bleu(self) -> Score:
         """Corpus BLEU, 0 to 100."""
-        counts = self._bleu
-        found = BLEU.compute_bleu(
-            correct=[counts[f"correct {order}"] for order in range(1, 5)],
-            total=[counts[f"total {order}"] for order in range(1, 5)],
-            sys_len=counts["system"],
-            ref_len=counts["reference"],
-            smooth_method="exp",
-        )
-        return Score(found.score, _signature(BLEU))
+        return Score(self._bleu.value, _signature(BLEU))
 
     @property
     def chrf(self) -> Score:

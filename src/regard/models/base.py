@@ -61,7 +61,7 @@ class SpecialIds(Config):
 class CausalLMIds(Config):
     """The special ids of a language model. It needs no padding: prompts say how long they are."""
 
-    pad_id: None = None
+    pad_id: None = Field(None, description="always none")
     bos_id: int | None = Field(None, ge=0, description="begins a text, if the model was trained so")
     eos_id: int | None = Field(None, ge=0, description="ends a text")
 
@@ -128,7 +128,7 @@ class EncoderConfig(Config):
     vocab_size: int = Field(30_522, ge=5, description="V; a new tokenizer is trained to at most this size")
     context: int = Field(512, ge=4, description="the most tokens of a row, special tokens included")
     num_segments: int = Field(2, ge=1, description="segments of a row, each with an embedding")
-    dropout: float = Field(0.1, ge=0, lt=1)
+    dropout: float = Field(0.1, ge=0, lt=1, description="share of the activations that are set to zero in training")
     norm_epsilon: float = Field(1e-12, gt=0, description="epsilon of the layer norms")
     special_ids: EncoderIds = EncoderIds()
 

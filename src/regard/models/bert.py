@@ -39,9 +39,11 @@ class BertConfig(EncoderConfig):
 
     width: int = Field(768, ge=1, description="D, the width of the hidden states")
     heads: int = Field(12, ge=1, description="H, attention heads")
-    layers: int = Field(12, ge=1)
+    layers: int = Field(12, ge=1, description="number of blocks")
     feed_forward: int | None = Field(None, ge=1, description="inner width of the feed-forward network; none: 4 D")
-    activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = "gelu"
+    activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = Field(
+        "gelu", description="activation of the feed-forward network"
+    )
     pooler: bool = Field(True, description="one more layer on the first token gives a vector for the row")
 
     @model_validator(mode="after")
@@ -67,7 +69,7 @@ class BertConfig(EncoderConfig):
 class BertForPreTrainingConfig(BertConfig):
     """With heads for masked tokens and the next sentence."""
 
-    pooler: Literal[True] = True
+    pooler: Literal[True] = Field(True, description="its head needs the pooler")
 
     def head_multiply_adds(self, tokens: int, predicted: float) -> float:
         return self.masked_lm_multiply_adds(predicted) + 2 * self.width
@@ -76,7 +78,7 @@ class BertForPreTrainingConfig(BertConfig):
 class BertForMaskedLMConfig(BertConfig):
     """With a head for masked tokens."""
 
-    pooler: Literal[False] = False
+    pooler: Literal[False] = Field(False, description="its head needs no pooler")
 
     def head_multiply_adds(self, tokens: int, predicted: float) -> float:
         return self.masked_lm_multiply_adds(predicted)
@@ -85,7 +87,7 @@ class BertForMaskedLMConfig(BertConfig):
 class BertForSequenceClassificationConfig(BertConfig):
     """With a head that classifies the row."""
 
-    pooler: Literal[True] = True
+    pooler: Literal[True] = Field(True, description="its head needs the pooler")
     labels: tuple[str, ...] = Field((), description="names of the classes; none: it predicts a score")
 
     def head_multiply_adds(self, tokens: int, predicted: float) -> float:
@@ -95,7 +97,7 @@ class BertForSequenceClassificationConfig(BertConfig):
 class BertForTokenClassificationConfig(BertConfig):
     """With a head that classifies each token."""
 
-    pooler: Literal[False] = False
+    pooler: Literal[False] = Field(False, description="its head needs no pooler")
     labels: tuple[str, ...] = Field(("O",), min_length=1, description="names of the tags")
 
     def head_multiply_adds(self, tokens: int, predicted: float) -> float:

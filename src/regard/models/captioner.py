@@ -63,7 +63,7 @@ class CaptionerConfig(Seq2SeqConfig):
     width: int = Field(128, ge=2, description="D, the width of the hidden states")
     heads: int = Field(4, ge=1, description="H, attention heads of patches and of the Transformer")
     feed_forward: int = Field(256, ge=1, description="inner width of the feed-forward networks")
-    dropout: float = Field(0.0, ge=0, lt=1)
+    dropout: float = Field(0.0, ge=0, lt=1, description="share of the activations that are set to zero in training")
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:

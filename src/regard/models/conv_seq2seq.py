@@ -44,7 +44,7 @@ class ConvConfig(Seq2SeqConfig):
     layers: int = Field(4, ge=1, description="convolutions in the encoder and in the decoder")
     decoder_layers: int | None = Field(None, ge=1, description="convolutions in the decoder, where it differs")
     kernel: int = Field(3, ge=2, description="tokens in a window")
-    dropout: float = Field(0.1, ge=0, lt=1)
+    dropout: float = Field(0.1, ge=0, lt=1, description="share of the activations that are set to zero in training")
     max_positions: int = Field(1024, ge=1, description="positions that are stored; more are computed")
 
     def flops(self, source: int, target: int) -> ForwardCost:

@@ -32,11 +32,13 @@ class GPTConfig(CausalLMConfig):
 
     width: int = Field(768, ge=1, description="D, the width of the hidden states")
     heads: int = Field(12, ge=1, description="H, attention heads")
-    layers: int = Field(12, ge=1)
+    layers: int = Field(12, ge=1, description="number of blocks")
     feed_forward: int | None = Field(None, ge=1, description="inner width of the feed-forward network; none: 4 D")
-    activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = "gelu_tanh"
+    activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = Field(
+        "gelu_tanh", description="activation of the feed-forward network"
+    )
     tie_embeddings: bool = Field(True, description="the embedding matrix is also the output layer")
-    dropout: float = Field(0.1, ge=0, lt=1)
+    dropout: float = Field(0.1, ge=0, lt=1, description="share of the activations that are set to zero in training")
     norm_epsilon: float = Field(1e-5, gt=0, description="epsilon of the layer norms")
 
     @model_validator(mode="after")
@@ -105,7 +107,7 @@ class GPT(Model):
 
     @shortlisted
     def logits(self, hidden: Tensor) -> Tensor:
-        return self._output.logits(hidden)
+        return self.output_layer.logits(hidden)
 
     @property
     def input_embeddings(self) -> Tensor:
@@ -115,7 +117,7 @@ class GPT(Model):
     @property
     def output_embeddings(self) -> Tensor:
         """The matrix (V, D) of the output layer, for a loss that does not compute all logits at once."""
-        return self._output.weight
+        return self.output_layer.weight
 
     def start(self, prompts: Sequence[Sequence[int]]) -> PromptState:
         """Prefill: all tokens of the prompts, of any lengths, but the last of each, which is the first of `step`."""
@@ -137,10 +139,11 @@ class GPT(Model):
 
     def argmax_shortlist(self) -> ArgmaxShortlist | None:
         """Finds the id with the largest logit for such hidden states without computing all of them."""
-        return self._output.argmax_shortlist()
+        return self.output_layer.argmax_shortlist()
 
     @property
-    def _output(self) -> Embedding:
+    def output_layer(self) -> Embedding:
+        """What computes the logits."""
         return self.embedding if self.config.tie_embeddings else self.output
 
     def _embed(self, ids: Tensor, start: int, position_ids: Tensor | None) -> Tensor:

@@ -31,10 +31,10 @@ from regard.ops.shortlist import ArgmaxShortlist
 class RopeScalingConfig(Config):
     """See layers.positions.RopeScaling; the defaults are those of Llama 3.2."""
 
-    factor: float = Field(32.0, ge=1)
-    low_freq_factor: float = Field(1.0, gt=0)
-    high_freq_factor: float = Field(4.0, gt=0)
-    original_context: int = Field(8192, ge=1)
+    factor: float = Field(32.0, ge=1, description="low frequencies are divided by it")
+    low_freq_factor: float = Field(1.0, gt=0, description="wavelengths above original_context / this: in full")
+    high_freq_factor: float = Field(4.0, gt=0, description="wavelengths below original_context / this: not at all")
+    original_context: int = Field(8192, ge=1, description="the context it was trained with before")
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
@@ -54,7 +54,7 @@ class LlamaConfig(CausalLMConfig):
     width: int = Field(576, ge=1, description="D, the width of the hidden states")
     heads: int = Field(9, ge=1, description="H, attention heads")
     num_kv_heads: int = Field(3, ge=1, description="heads of keys and values (grouped-query attention)")
-    layers: int = Field(30, ge=1)
+    layers: int = Field(30, ge=1, description="number of blocks")
     feed_forward: int = Field(1536, ge=1, description="inner width of the feed-forward network")
     tie_embeddings: bool = Field(True, description="the embedding matrix is also the output layer")
     qkv_bias: bool = Field(False, description="queries, keys and values have a bias, as in Qwen2")
@@ -153,7 +153,7 @@ class Llama(Model):
 
     @shortlisted
     def logits(self, hidden: Tensor) -> Tensor:
-        return self._output.logits(hidden)
+        return self.output_layer.logits(hidden)
 
     @property
     def input_embeddings(self) -> Tensor:
@@ -163,7 +163,7 @@ class Llama(Model):
     @property
     def output_embeddings(self) -> Tensor:
         """The matrix (V, D) of the output layer, for a loss that does not compute all logits at once."""
-        return self._output.weight
+        return self.output_layer.weight
 
     def start(self, prompts: Sequence[Sequence[int]]) -> PromptState:
         """Prefill: all tokens of the prompts, of any lengths, but the last of each, which is the first of `step`."""
@@ -185,10 +185,11 @@ class Llama(Model):
 
     def argmax_shortlist(self) -> ArgmaxShortlist | None:
         """Finds the id with the largest logit for such hidden states without computing all of them."""
-        return self._output.argmax_shortlist()
+        return self.output_layer.argmax_shortlist()
 
     @property
-    def _output(self) -> Embedding:
+    def output_layer(self) -> Embedding:
+        """What computes the logits."""
         return self.embedding if self.config.tie_embeddings else self.output
 
     def _run_blocks(

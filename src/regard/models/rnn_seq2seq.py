@@ -33,6 +33,7 @@ from regard.layers.recurrent import CELLS, GRU, CellName, Recurrence, RecurrentL
 from regard.layers.tap import Tap
 from regard.models.base import Model, Seq2SeqConfig
 from regard.ops.gru_scan import AttendingScan
+from regard.ops.precision import in_float32
 
 
 class RNNConfig(Seq2SeqConfig):
@@ -42,12 +43,12 @@ class RNNConfig(Seq2SeqConfig):
     bridge: Literal["last_state", "fixed_context", "attention"] = Field(
         "attention", description="how the decoder gets the source"
     )
-    cell: CellName = "gru"
+    cell: CellName = Field("gru", description="the recurrent cell")
     width: int = Field(256, ge=2, description="D, the width of embeddings and states")
     layers: int = Field(1, ge=1, description="recurrent layers in the encoder and in the decoder")
     bidirectional: bool = Field(True, description="the encoder reads forward and backward, half the width each")
     similarity: SimilarityName = Field("additive", description="the score function of attention")
-    dropout: float = Field(0.1, ge=0, lt=1)
+    dropout: float = Field(0.1, ge=0, lt=1, description="share of the activations that are set to zero in training")
 
     @model_validator(mode="after")
     def _check_width(self) -> Self:
@@ -243,6 +244,7 @@ class Attention(FixedContext, AttentionTaps):
     def keep(self, memory: Tensor, mask: Tensor, last: Tensor) -> Kept:
         return self.key(memory)[:, None], memory[:, None], mask  # U h_i is the same at every step; (B, 1, S, D)
 
+    @in_float32
     def write(self, cell: Recurrence, given: Tensor, state: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
         is_training = torch.is_grad_enabled() and len(state) == len(kept[0])
         is_training &= not (self.is_watched or cell.is_watched)

@@ -47,12 +47,14 @@ class T5Config(Seq2SeqConfig):
     layers: int = Field(6, ge=1, description="blocks in the encoder and in the decoder")
     decoder_layers: int | None = Field(None, ge=1, description="blocks in the decoder, where it differs")
     feed_forward: int = Field(2048, ge=1, description="inner width of the feed-forward network")
-    activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = "relu"
+    activation: Literal["relu", "swish", "gelu", "gelu_tanh"] = Field(
+        "relu", description="activation of the feed-forward network"
+    )
     gated: bool = Field(False, description="a gated feed-forward network (v1.1)")
     num_buckets: int = Field(32, ge=4, description="buckets of distances that have a bias each")
     max_distance: int = Field(128, ge=1, description="from this distance on all share the last bucket")
-    dropout: float = Field(0.1, ge=0, lt=1)
-    norm_epsilon: float = Field(1e-6, gt=0)
+    dropout: float = Field(0.1, ge=0, lt=1, description="share of the activations that are set to zero in training")
+    norm_epsilon: float = Field(1e-6, gt=0, description="epsilon of the RMS norms")
 
     @model_validator(mode="after")
     def _ranges_grow(self) -> Self:
@@ -152,7 +154,7 @@ class T5(Model):
         return CrossAttentionState(
             first=source.new_full((len(source),), self.config.special_ids.bos_id),
             memory=self.decoder.project_memory(memory),
-            memory_mask=None if bool(mask.all()) else mask,
+            memory_mask=masks.none_if_full(mask),
             caches=[KVCache() for _ in self.decoder.blocks],
         )
 

@@ -43,11 +43,13 @@ class TransformerConfig(Seq2SeqConfig):
     layers: int = Field(6, ge=1, description="blocks in the encoder and in the decoder")
     decoder_layers: int | None = Field(None, ge=1, description="blocks in the decoder, where it differs")
     feed_forward: int = Field(2048, ge=1, description="inner width of the feed-forward network")
-    activation: Literal["relu", "swish", "gelu"] = "relu"
-    dropout: float = Field(0.1, ge=0, lt=1)
+    activation: Literal["relu", "swish", "gelu"] = Field("relu", description="activation of the feed-forward network")
+    dropout: float = Field(0.1, ge=0, lt=1, description="share of the activations that are set to zero in training")
     norm: Literal["post", "pre"] = Field("post", description="layer norm after each residual (the paper) or before")
     zero_init_residual: bool = Field(False, description="start the last matrix of each residual branch at zero")
-    positions: Literal["sinusoidal", "halves", "learned"] = "sinusoidal"
+    positions: Literal["sinusoidal", "halves", "learned"] = Field(
+        "sinusoidal", description="position encoding; halves: all sines, then all cosines"
+    )
     combine_positions: Literal["added", "concatenated"] = Field(
         "added", description="how positions join the embeddings"
     )
@@ -175,7 +177,7 @@ class Transformer(Model):
         return CrossAttentionState(
             first=source.new_full((len(source),), self.config.special_ids.bos_id),
             memory=self.decoder.project_memory(memory),
-            memory_mask=None if bool(mask.all()) else mask,
+            memory_mask=masks.none_if_full(mask),
             caches=[KVCache() for _ in self.decoder.blocks],
         )
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from regard.errors import ConfigError
+from regard.errors import ConfigError, InputError
 from regard.tasks.options import RunOptions
 
 if TYPE_CHECKING:
@@ -87,6 +87,12 @@ class TraceRequest:
     target: str | None = None  # of a translator: look at this translation instead of its own
     boxes: Path | None = None  # bounding boxes of the image
     switched_off: Sequence[str] = ()  # heads, as PATH:HEAD
+    batch: Sequence[str] = ()  # texts that share a batch with this one: it is padded to the longest of them
+
+    def given(self) -> dict[str, str]:
+        """The requests that only some tasks take, each with the option that asks for it."""
+        named = {"max_new_tokens": "--max-new-tokens", "target": "--target", "boxes": "--boxes"}
+        return {name: option for name, option in named.items() if getattr(self, name) is not None}
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,7 @@ class Task:
     evaluation_takes: frozenset[str] = frozenset()  # which of EvaluationRequest.given() the evaluator takes
     exporter: str | None = None  # (pipeline) -> settings that a Hugging Face folder keeps beside the weights
     tracer: str | None = None  # (pipeline, TraceRequest) -> TraceInputs; None: there is nothing to look inside of
+    tracer_takes: frozenset[str] = frozenset()  # which of TraceRequest.given() the tracer takes
     takes_images: bool = False
 
     @cached_property
@@ -133,6 +140,12 @@ class Task:
         """One input prepared for a trace; ConfigError if this task has no tracer."""
         if self.tracer is None:
             raise ConfigError(f"a model for {self.name} cannot be traced: its task has no tracer")
+        for name, option in request.given().items():
+            if name not in self.tracer_takes:
+                raise ConfigError(f"{option} has no meaning for a model for {self.name}; leave it out")
+        for text in request.inputs:
+            if not text or (not text.strip() and pipeline.model.interface != "causal_lm"):
+                raise InputError(f"got an empty input, {text!r}; wanted a text or an image that the model can look at")
         found: TraceInputs = resolve(self.tracer)(pipeline, request)
         return found
 

@@ -9,6 +9,7 @@ from typing import Any
 from regard.errors import ConfigError, DataError
 from regard.generation import Beam, Greedy, Strategy
 from regard.generation.strategies import length_penalty_of
+from regard.runtime import Runtime
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.loading import load_with_task
 from regard.tasks.run_settings import validation_of
@@ -25,6 +26,7 @@ def evaluate_folders(
     alignments: Path | None = None,
     precision: str = "float32",
     assignments: Sequence[str] = (),
+    runtime: Runtime | None = None,
 ) -> dict[str, Any]:
     """The metrics of models on the data of these files, or each on the validation data of its own run.
 
@@ -39,7 +41,7 @@ def evaluate_folders(
         )
     metrics = []
     for folder in folders:
-        task, pipeline = load_with_task(folder, precision=precision)
+        task, pipeline = load_with_task(folder, precision=precision, runtime=runtime)
         request = EvaluationRequest(
             folder, paths, limit=limit, assignments=assignments, gold=gold, alignments=alignments
         )

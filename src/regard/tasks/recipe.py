@@ -17,7 +17,7 @@ import torch
 from pydantic import SerializeAsAny
 from torch import nn
 
-from regard import renamed
+from regard import extensions, renamed
 from regard.checkpoint import (
     FORMAT,
     SETTINGS,
@@ -32,7 +32,7 @@ from regard.data.stores.cache import changed_since, fingerprint
 from regard.errors import ConfigError, FolderError
 from regard.files import MANIFEST, encode_json, verify, write_file, write_files
 from regard.models import build, kind_of
-from regard.runtime import seed_everything
+from regard.runtime import Runtime, seed_everything
 from regard.tasks.loading import load
 from regard.training.config import TrainingConfig
 from regard.training.loop import Report, train
@@ -92,6 +92,7 @@ class PreparedTask:
     notes: list[str]
     warm_start: Callable[[nn.Module], str] | None = None  # sets initial weights of a new model; returns a note
     facts: Mapping[str, Any] = field(default_factory=dict)  # stored beside the task's name in the model folder
+    finish: Callable[[nn.Module], dict[str, bytes]] | None = None  # further files of the trained model, by name
 
 
 @dataclass(frozen=True)
@@ -107,19 +108,25 @@ class Recipe(Generic[Data, Model, Task]):
     accepts_pretrained: bool = False  # --from MODEL
     own_example: str = ""  # `example` for the user's own data, where the other fits the default data only
     evaluate_at_end: bool = False  # print the scores of `regard evaluate` after training
+    code: extensions.CodeFile | None = None  # the user's file that it stands in; None: regard's, or a package's
 
 
 def train_recipe(
-    recipe: Recipe[Any, Any, Any], inputs: TrainingInputs, assignments: Sequence[str], path: Path
+    recipe: Recipe[Any, Any, Any],
+    inputs: TrainingInputs,
+    assignments: Sequence[str],
+    path: Path,
+    runtime: Runtime | None = None,
 ) -> Iterator[Report]:
     """Train a recipe into a folder, or resume the run there; yields the loop's reports. Ends with a model folder."""
+    runtime = runtime or Runtime()
     _check_inputs(recipe, inputs)
     if (renamed_to := renamed.recipe_for(recipe.name, assignments)) is not None:
         raise ConfigError(f"data.ask is now a recipe of its own: regard train {renamed_to}")
-    run = override(recipe.settings(inputs), assignments)
+    run = override(recipe.settings(inputs), assignments, f"regard recipes {_typed_name(recipe)} --settings")
     folder = RunFolder(path)
     with folder.locked(), folder.removed_on_failure():
-        yield from (Report(0, note=note) for note in _write_settings(recipe, run, inputs, path))
+        yield from (Report(0, note=note) for note in _write_settings(recipe, run, inputs, path, runtime))
         if _is_finished(path, folder, run):
             progress = folder.newest_progress() or Progress()
             yield Report(
@@ -143,12 +150,13 @@ def train_recipe(
             return model_files(kind, model, {"name": prepared.task.name, **prepared.facts}, tokenizer, card)
 
         last = Report(0)
-        for report in train(model, prepared.task, run.training, folder, files):
+        for report in train(model, prepared.task, run.training, folder, files, runtime):
             last = replace(report, validation=report.validation or last.validation)
             yield report
         if not last.stopped:
             command = _command(recipe, inputs, assignments, path)
-            write_files(path, files(_card(recipe, run, inputs, command, model, last)))
+            further = prepared.finish(model) if prepared.finish else {}
+            write_files(path, {**files(_card(recipe, run, inputs, command, model, last)), **further})
 
 
 def _check_inputs(recipe: Recipe[Any, Any, Any], inputs: TrainingInputs) -> None:
@@ -161,7 +169,11 @@ def _check_inputs(recipe: Recipe[Any, Any, Any], inputs: TrainingInputs) -> None
 
 
 def _write_settings(
-    recipe: Recipe[Any, Any, Any], run: RunConfig[Any, Any, Any], inputs: TrainingInputs, path: Path
+    recipe: Recipe[Any, Any, Any],
+    run: RunConfig[Any, Any, Any],
+    inputs: TrainingInputs,
+    path: Path,
+    runtime: Runtime,
 ) -> list[str]:
     """Write run.json; if the run is resumed, check the settings against those written before. Returns notes."""
     notes = []
@@ -170,7 +182,10 @@ def _write_settings(
         "recipe": recipe.name,
         "data": [str(Path(p).resolve()) for p in inputs.paths],
         "from": None if inputs.pretrained is None else _full_path(inputs.pretrained),
-        "threads": torch.get_num_threads(),
+        "threads": runtime.threads,
+        **_code_of(recipe),
+        "device": runtime.device.type,
+        "dtype": runtime.dtype_name,
     }
     contents = None
     if not RunFolder(path).has_started():  # files of a failed start do not count
@@ -184,12 +199,24 @@ def _write_settings(
         old = _flat(recipe.settings(inputs).model_dump(mode="json")) | old  # keys added since had their defaults
         contents = before.get("contents", [])  # missing in early runs
         _check_same_settings(path, old, new)
+        _check_same_code(path, before, now)
         _check_same_data(path, inputs.paths, contents)
-        if before.get("threads") != now["threads"]:
-            notes.append(f"started on {before.get('threads')} threads, now {now['threads']}: the last bits will differ")
+        notes += _changed_notes(before, now)
     if contents is None:
         contents = [fingerprint(one) for one in inputs.paths]
     write_file(path / SETTINGS, encode_json({"format": FORMAT, **now, "contents": contents, "settings": settings}))
+    return notes
+
+
+def _changed_notes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """A note for everything that may change when a run is resumed, and changes its numbers."""
+    notes = []
+    if before.get("threads") != now["threads"] and now["device"] == "cpu":
+        notes.append(f"started on {before.get('threads')} threads, now {now['threads']}: the last bits will differ")
+    if (device := before.get("device", "cpu")) != now["device"]:
+        notes.append(f"started on {device}, now on {now['device']}: the last bits, and the dropped units, will differ")
+    if (dtype := before.get("dtype", "float32")) != now["dtype"]:
+        notes.append(f"started in {dtype}, now in {now['dtype']}: the numbers will differ")
     return notes
 
 
@@ -206,6 +233,19 @@ def _check_same_data(path: Path, data: Sequence[Path], contents: Sequence[str | 
     if changed := changed_since(data, contents):
         raise ConfigError(
             f"{changed[0]} has changed since {path} was started; "
+            "restore it to resume the run, or give another -o to start a new one"
+        )
+
+
+def _code_of(recipe: Recipe[Any, Any, Any]) -> dict[str, Any]:
+    """Of a recipe in a user's file: where it is, and its SHA-256."""
+    return {} if recipe.code is None else {"source": str(recipe.code.path), "code": recipe.code.sha256}
+
+
+def _check_same_code(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    if before.get("code") != now.get("code"):
+        raise ConfigError(
+            f"{now.get('source')} has changed since {path} was started; "
             "restore it to resume the run, or give another -o to start a new one"
         )
 
@@ -242,10 +282,24 @@ def _limits(config: TrainingConfig) -> str:
     return " or ".join(["training.steps", *given])
 
 
+def _typed_name(recipe: Recipe[Any, Any, Any]) -> str:
+    """The name of a recipe on the command line."""
+    return recipe.name if recipe.code is None else f"{recipe.code.path}:{recipe.name.rpartition(':')[2]}"
+
+
 def _command(recipe: Recipe[Any, Any, Any], inputs: TrainingInputs, assignments: Sequence[str], path: Path) -> str:
     """The command line of this run."""
     pretrained = [] if inputs.pretrained is None else ["--from", str(inputs.pretrained)]
-    parts = ["regard", "train", recipe.name, *map(str, inputs.paths), *pretrained, "-o", str(path), *assignments]
+    parts = [
+        "regard",
+        "train",
+        _typed_name(recipe),
+        *map(str, inputs.paths),
+        *pretrained,
+        "-o",
+        str(path),
+        *assignments,
+    ]
     return shlex.join(parts)
 
 

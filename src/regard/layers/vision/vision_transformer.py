@@ -29,12 +29,12 @@ class ViTConfig(Config):
 
     width: int = Field(768, ge=1, description="D, the width of the hidden states")
     heads: int = Field(12, ge=1, description="H, attention heads")
-    layers: int = Field(12, ge=1)
+    layers: int = Field(12, ge=1, description="number of blocks")
     feed_forward: int = Field(3072, ge=1, description="inner width of the feed-forward network")
     activation: str = Field("gelu", description="of the feed-forward network")
     qkv_bias: bool = Field(True, description="queries, keys and values have a bias")
     norm_epsilon: float = Field(1e-12, gt=0, description="epsilon of the layer norms")
-    dropout: float = Field(0.0, ge=0, lt=1)
+    dropout: float = Field(0.0, ge=0, lt=1, description="share of the activations that are set to zero in training")
     mean: tuple[float, float, float] = Field(
         (0.5, 0.5, 0.5), description="of red, green and blue, subtracted from the pixels"
     )

@@ -14,6 +14,7 @@ TASK = Task(
     pipeline="regard.tasks.captioning.pipeline:Captioner",
     runner="regard.tasks.captioning.run:run",
     tracer="regard.tasks.captioning.trace:trace_inputs",
+    tracer_takes=frozenset({"max_new_tokens", "target"}),
     evaluator="regard.tasks.captioning.evaluate:evaluate",
     evaluation_takes=frozenset({"strategy"}),
     takes_images=True,

@@ -21,7 +21,8 @@ from regard.errors import DataError, ImageError
 from regard.generation import Strategy
 from regard.inspection.alignment import cross_attention_weights
 from regard.metrics.attention_mass import AttentionMass, cells_in_box
-from regard.metrics.captions import bleu4, cider_d
+from regard.metrics.captions import bleu4_signature, cider_d
+from regard.runtime import runtime_of
 from regard.synthetic.scenes.captions import caption
 from regard.synthetic.scenes.scene import Scene, Scenes
 from regard.tasks.base import EvaluationRequest
@@ -108,7 +109,7 @@ def score_items(captioner: Captioner, items: Iterator[Item], strategy: Strategy 
         "cider_d": cider_d(predictions, references).value,
         "images_per_second": len(predictions) / seconds,
         **(_attention(mass) if mass.words else {}),
-        "bleu_signature": bleu4(predictions, references).signature,
+        "bleu_signature": bleu4_signature(references),
     }
 
 
@@ -119,9 +120,12 @@ def _score_references(captioner: Captioner, items: Sequence[Item], mass: Attenti
     ids = names.encode_batch([item.references[0] for item in items])
     collator = CaptionCollator(names.bos_id, names.eos_id, names.pad_id)
     batch = collator.batch(np.stack([item.pixels for item in items]), ids, [item.references for item in items])
+    pixels = batch.pixels.numpy()
+    batch = runtime_of(captioner.model).move(batch)
     surprise = captioner.task.loss(captioner.model, batch).item()
     if items[0].scene is not None:
-        weights = cross_attention_weights(captioner.model, captioner.task.read(batch.pixels.numpy()), batch.target_in)
+        shown = runtime_of(captioner.model).move(captioner.task.read(pixels))
+        weights = cross_attention_weights(captioner.model, shown, batch.target_in).float().cpu()
         for row, (item, tokens) in enumerate(zip(items, ids, strict=True)):
             assert item.scene is not None
             mass.add(weights[:, row].numpy(), _covered(item.scene, names.word_ids(tokens), captioner.model.config.grid))

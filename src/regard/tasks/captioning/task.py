@@ -82,11 +82,13 @@ class CaptionTraining:
             return self._cross_entropy(model, model(pixels, batch.target_in), batch)
         logits, weights = model.forward_with_attention(pixels, batch.target_in)
         padding_mask = batch.target_out != self.tokenizer.pad_id
-        return self._cross_entropy(model, logits, batch) + weight * doubly_stochastic_loss(weights, padding_mask)
+        return self._cross_entropy(model, logits, batch) + weight * doubly_stochastic_loss(
+            weights.float(), padding_mask
+        )
 
     def _cross_entropy(self, model: Any, logits: Tensor, batch: CaptionBatch) -> Tensor:
         return F.cross_entropy(
-            logits.flatten(0, 1),
+            logits.flatten(0, 1).float(),
             batch.target_out.flatten(),
             ignore_index=self.tokenizer.pad_id,
             label_smoothing=self.config.label_smoothing if model.training else 0.0,

@@ -93,7 +93,7 @@ class Classifier(EncoderPipeline):
         self.truncated += len(long)
         if not rows:
             return torch.empty(0, max(1, len(self.labels)))
-        return torch.stack(outputs_of(self.model, rows, self.model))
+        return torch.stack(outputs_of(self.model, rows, self.model)).float().cpu()
 
     def rows(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Encoding]:
         """Texts or pairs as rows of ids; InputError for pairs where it takes single texts, and the other way round."""

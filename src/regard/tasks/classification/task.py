@@ -39,10 +39,11 @@ class ClassificationTraining(RowTraining):
 
     def loss(self, model: Any, batch: RowBatch) -> Tensor:
         """Summed over the rows: cross-entropy, with class weights where given; for a score the squared error."""
-        logits = model(batch.ids, batch.segment_ids)
+        logits = model(batch.ids, batch.segment_ids).float()
         if not self.labels:
             return F.mse_loss(logits[:, 0], batch.targets, reduction="sum")
-        return F.cross_entropy(logits, batch.targets, self.weights, reduction="sum")
+        weights = None if self.weights is None else self.weights.to(logits.device, non_blocking=True)
+        return F.cross_entropy(logits, batch.targets, weights, reduction="sum")
 
     @torch.no_grad()
     def metrics(self, model: Any, loss: float, batches: Iterable[RowBatch], generate: Any) -> dict[str, float]:
@@ -57,7 +58,8 @@ def score_logits(logits: Tensor, targets: Tensor, labels: Sequence[str], metrics
     """The metrics of the model's predictions."""
     if not labels:
         return regression_metrics(logits[:, 0].tolist(), targets.tolist(), metrics)
-    return label_metrics([labels[i] for i in logits.argmax(-1)], [labels[i] for i in targets], labels, metrics)
+    predicted = [labels[i] for i in logits.argmax(-1).tolist()]
+    return label_metrics(predicted, [labels[i] for i in targets.tolist()], labels, metrics)
 
 
 def balancing_weights(counts: Sequence[int]) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from regard.huggingface.folder import Pooling
 from regard.layers.varlen import unpadded_is_faster
+from regard.runtime import runtime_of
 from regard.tokenizers.wordpiece import Encoding
 
 MAX_BATCH_TOKENS = 512  # larger batches do not fit in the processor's cache
@@ -67,10 +68,11 @@ def outputs_of(model: nn.Module, rows: Sequence[Encoding], compute: Callable[[Te
     """`compute(ids, segment_ids)` for each row, without its padding: (…) of a whole row (B, C), else (T, …)."""
     pad_id: int = model.config.special_ids.pad_id  # type: ignore[union-attr, assignment]
     found: dict[int, Tensor] = {}
+    runtime = runtime_of(model)
     with torch.inference_mode():
         for batch in batches_by_length([len(row.ids) for row in rows]):
-            ids = pad_rows([rows[number].ids for number in batch], pad_id)
-            segment_ids = pad_rows([rows[number].segment_ids for number in batch], 0)
+            ids = runtime.move(pad_rows([rows[number].ids for number in batch], pad_id))
+            segment_ids = runtime.move(pad_rows([rows[number].segment_ids for number in batch], 0))
             outputs = compute(ids, segment_ids)
             whole = outputs.dim() == 2  # (B, C), else (B, T, …)
             for index, number in enumerate(batch):

@@ -50,6 +50,7 @@ TASK = Task(
     pipeline="regard.tasks.language_modeling.pipeline:TextGenerator",
     runner="regard.tasks.language_modeling.run:run",
     tracer="regard.tasks.language_modeling.trace:trace_inputs",
+    tracer_takes=frozenset({"max_new_tokens"}),
     evaluator="regard.tasks.language_modeling.evaluate:evaluate",
     evaluation_takes=frozenset({"assignments"}),
 )

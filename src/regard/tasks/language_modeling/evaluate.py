@@ -16,6 +16,7 @@ from regard.data.readers.documents import read_documents
 from regard.data.readers.python_docs import PythonDocs
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 from regard.errors import DataError
+from regard.runtime import runtime_of
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.language_modeling.pipeline import TextGenerator
 from regard.tasks.language_modeling.task import loss_metrics
@@ -85,11 +86,13 @@ def score_text(
 @torch.inference_mode()
 def _cross_entropy(model: Any, ids: Tensor, targets: Tensor, document_ids: Tensor | None) -> float:
     """Summed cross-entropy of the targets (B, T), a part of the logits at a time."""
-    hidden, truth = model.hidden_states(ids, document_ids).flatten(0, 1), targets.flatten()
+    move = runtime_of(model).move
+    documents = None if document_ids is None else move(document_ids)
+    hidden, truth = model.hidden_states(move(ids), documents).flatten(0, 1), move(targets.flatten())
     rows = max(1, MAX_LOGITS // model.config.vocab_size)
     pairs = zip(hidden.split(rows), truth.split(rows), strict=True)
     return sum(
-        F.cross_entropy(model.logits(some), wanted, ignore_index=IGNORE_INDEX, reduction="sum").item()
+        F.cross_entropy(model.logits(some).float(), wanted, ignore_index=IGNORE_INDEX, reduction="sum").item()
         for some, wanted in pairs
     )
 

@@ -11,7 +11,9 @@ from regard.checkpoint import ModelFolder
 from regard.errors import FolderError, InputError
 from regard.generation import Beam, Greedy, Hypothesis, Sample, Strategy, generate
 from regard.generation.decode import Limits
+from regard.generation.engine import Engine, engine_for
 from regard.huggingface.folder import Loaded
+from regard.layers.tap import watched
 from regard.metrics.self_consistency import self_consistency
 from regard.tasks.show import Showable
 from regard.tokenizers.chat import apply_chat_template
@@ -79,6 +81,7 @@ class TextGenerator(Showable):
         self.model: Any = model
         self.tokenizer = tokenizer
         self.strategy = strategy
+        self._engine: tuple[list[int], Engine | None] | None = None  # with the addresses of the weights it was made for
 
     @classmethod
     def open(cls, folder: ModelFolder) -> "TextGenerator":
@@ -240,7 +243,16 @@ class TextGenerator(Showable):
             prompts=prompts,
             on_token=lambda row, draw, tokens: watch[row](draw, tokens),
         )
-        return generate(self.model, prompts, strategy, limits)
+        return generate(self._generator(), prompts, strategy, limits)
+
+    def _generator(self) -> Any:
+        """The recorded step of the model, or, where there is none, the model."""
+        addresses = [tensor.data_ptr() for tensor in (*self.model.parameters(), *self.model.buffers())]
+        if watched(self.model):
+            return self.model
+        if self._engine is None or self._engine[0] != addresses:
+            self._engine = (addresses, engine_for(self.model))
+        return self._engine[1] or self.model
 
 
 class Draft:

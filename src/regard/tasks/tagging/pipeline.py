@@ -67,7 +67,7 @@ class Tagger(EncoderPipeline):
         found = [[Word(word, self.labels[outside], 0.0) for word in words] for words in sentences]
         outputs = outputs_of(self.model, [row for _, _, row in rows], self.model)
         for (number, start, row), logits in zip(rows, outputs, strict=True):
-            best = torch.max(logits.float().softmax(-1), dim=-1)
+            best = torch.max(logits.float().cpu().softmax(-1), dim=-1)
             for word, position in first_token_positions(row).items():
                 label, probability = self.labels[int(best.indices[position])], best.values[position].item()
                 found[number][start + word] = Word(sentences[number][start + word], label, probability)

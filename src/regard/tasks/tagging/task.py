@@ -36,7 +36,7 @@ class TaggingTraining(RowTraining):
         """Summed cross-entropy of the words."""
         logits = model(batch.ids, batch.segment_ids)
         return F.cross_entropy(
-            logits.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORE_INDEX, reduction="sum"
+            logits.flatten(0, 1).float(), batch.targets.flatten(), ignore_index=IGNORE_INDEX, reduction="sum"
         )
 
     @torch.no_grad()
@@ -55,5 +55,5 @@ class TaggingTraining(RowTraining):
 def _predictions(model: Any, batches: Iterable[RowBatch]) -> Iterator[tuple[int, Tensor, Tensor]]:
     """For each row its number, its predicted labels and its targets."""
     for batch in batches:
-        predicted = model(batch.ids, batch.segment_ids).argmax(-1)
-        yield from zip(batch.indices.tolist(), predicted, batch.targets, strict=True)
+        predicted = model(batch.ids, batch.segment_ids).argmax(-1).cpu()
+        yield from zip(batch.indices.tolist(), predicted, batch.targets.cpu(), strict=True)

@@ -28,6 +28,7 @@ TASK = Task(
     pipeline="regard.tasks.translation.pipeline:Translator",
     runner="regard.tasks.translation.run:run",
     tracer="regard.tasks.translation.trace:trace_inputs",
+    tracer_takes=frozenset({"max_new_tokens", "target"}),
     evaluator="regard.tasks.translation.evaluate:evaluate",
     evaluation_takes=frozenset({"strategy", "gold", "alignments", "assignments"}),
     exporter="regard.tasks.translation.pipeline:export_settings",

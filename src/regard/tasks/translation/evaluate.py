@@ -18,6 +18,7 @@ from regard.generation import Strategy
 from regard.metrics.alignment import AERCounts, Link, count_errors, format_pharaoh, words_with_tokens
 from regard.metrics.rouge import RougeScorer
 from regard.metrics.translation import CorpusScorer
+from regard.runtime import runtime_of
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.translation.pipeline import BATCH_SIZE, Translator
 from regard.tasks.translation.test_sets import Item, open_test_set, to_spaced_words, words_by_spaces
@@ -163,7 +164,8 @@ def _teacher_forced(translator: Translator, items: Sequence[Item]) -> Iterator[F
         order, numbers = order[:-rows], order[-rows:]
         ids = [(sources[number], targets[number]) for number in numbers]
         batch = collate_padded(ids, range(len(ids)), names.bos_id, names.eos_id, names.pad_id)
-        logits = translator.model(batch.source, batch.target_in)
+        batch = runtime_of(translator.model).move(batch)
+        logits = translator.model(batch.source, batch.target_in).float()
         truth = batch.target_out
         cross_entropy = logits.logsumexp(-1) - logits.gather(2, truth[..., None])[..., 0]
         logits[..., names.pad_id] = -math.inf

@@ -26,6 +26,7 @@ PRETRAINING = Task(
     pipeline="regard.tasks.vision_language.pipeline:ImageTextMatcher",
     runner="regard.tasks.vision_language.run:rank",
     tracer="regard.tasks.vision_language.trace:trace_inputs",
+    tracer_takes=frozenset({"boxes"}),
     evaluator="regard.tasks.vision_language.evaluate:evaluate_retrieval",
     takes_images=True,
 )
@@ -36,6 +37,7 @@ RETRIEVAL = Task(
     pipeline="regard.tasks.vision_language.pipeline:ImageTextMatcher",
     runner="regard.tasks.vision_language.run:rank",
     tracer="regard.tasks.vision_language.trace:trace_inputs",
+    tracer_takes=frozenset({"boxes"}),
     evaluator="regard.tasks.vision_language.evaluate:evaluate_retrieval",
     takes_images=True,
 )
@@ -46,6 +48,7 @@ QUESTION_ANSWERING = Task(
     pipeline="regard.tasks.vision_language.pipeline:VisualQuestionAnswering",
     runner="regard.tasks.vision_language.run:answer",
     tracer="regard.tasks.vision_language.trace:trace_inputs",
+    tracer_takes=frozenset({"boxes"}),
     evaluator="regard.tasks.vision_language.evaluate:evaluate_answers",
     takes_images=True,
 )
@@ -56,6 +59,7 @@ GROUNDING = Task(
     pipeline="regard.tasks.vision_language.pipeline:Pointer",
     runner="regard.tasks.vision_language.run:point",
     tracer="regard.tasks.vision_language.trace:trace_inputs",
+    tracer_takes=frozenset({"boxes"}),
     evaluator="regard.tasks.vision_language.evaluate:evaluate_answers",
     takes_images=True,
 )

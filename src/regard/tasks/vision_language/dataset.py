@@ -66,6 +66,7 @@ class ImageTextBatch:
     region_positions: Tensor  # (G,) of the regions to predict: row · R + region
     region_targets: Tensor  # (G,) their classes; or (G, F) their features, where classes are not known
     kinds: Tensor  # (B,) MASKED, TRUE, FAR or NEAR
+    judged: Tensor  # (J,) the rows that are for matching: not MASKED
     tokens: int  # B
 
     def to(self, device: torch.device | str) -> "ImageTextBatch":
@@ -211,6 +212,7 @@ class ImageTextData:
         if shown.classes is not None:
             predicted &= shown.classes != UNKNOWN_CLASS
         region_positions = predicted.flatten().nonzero()[:, 0]
+        kinds = torch.tensor([pair.kind for pair in pairs])
         return ImageTextBatch(
             ids=torch.from_numpy(ids),
             segment_ids=torch.zeros(ids.shape, dtype=torch.long),
@@ -220,7 +222,8 @@ class ImageTextData:
             targets=torch.from_numpy(targets.ravel()[positions]),
             region_positions=region_positions,
             region_targets=targets_of_regions.flatten(0, 1)[region_positions],
-            kinds=torch.tensor([pair.kind for pair in pairs]),
+            kinds=kinds,
+            judged=(kinds != MASKED).nonzero()[:, 0],
             tokens=len(pairs),
         )
 

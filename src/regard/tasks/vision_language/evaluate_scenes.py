@@ -13,6 +13,7 @@ from regard.data.regions import ImageRegions, collate_regions
 from regard.errors import InputError
 from regard.inspection.capture import capture
 from regard.metrics.retrieval import recall_at
+from regard.runtime import runtime_of
 from regard.synthetic.scenes.captions import Caption, caption
 from regard.synthetic.scenes.scene import Scene
 from regard.synthetic.scenes.vocabulary import ANSWERS
@@ -103,8 +104,9 @@ def _attention_on_objects(
     row = pipeline.tokenizer.encode_words(list(caption_of_scene.words), max_length=pipeline.model.config.context)
     shown = collate_regions([image])
     with capture(pipeline.model, "*text_co_attention.attention.weights") as captured:
-        pipeline.model.encode(torch.tensor([row.ids]), torch.tensor([row.segment_ids]), shown.features, shown.boxes)
-    weights = torch.stack([one[0] for (one,) in captured.values()])  # (layers, H, T, R)
+        given = torch.tensor([row.ids]), torch.tensor([row.segment_ids]), shown.features, shown.boxes
+        pipeline.model.encode(*map(runtime_of(pipeline.model).move, given))
+    weights = torch.stack([one[0] for (one,) in captured.values()]).float().cpu()  # (layers, H, T, R)
     shows = torch.from_numpy(_regions_of_objects(scene, image.boxes, bool(vision.grid)))  # (objects, R)
     found = []
     for position, word in enumerate(row.word_ids):

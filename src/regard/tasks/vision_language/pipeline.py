@@ -19,6 +19,7 @@ from regard.data.regions import ImageRegions, collate_regions, image_regions
 from regard.errors import FolderError, InputError
 from regard.images.decoding import read_image
 from regard.models.vilbert import ViLBERTConfig
+from regard.runtime import runtime_of
 from regard.tasks.encoders.encoding import pad_rows
 from regard.tasks.show import Showable
 from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
@@ -143,7 +144,8 @@ class VisionLanguagePipeline(Showable):
             ids = pad_rows([rows[i].ids for i in batch], self.model.config.special_ids.pad_id)
             segment_ids = pad_rows([rows[i].segment_ids for i in batch], 0)
             shown = collate_regions([images[i] for i in batch])
-            outputs = (compute or self.model)(ids, segment_ids, shown.features, shown.boxes)
+            given = map(runtime_of(self.model).move, (ids, segment_ids, shown.features, shown.boxes))
+            outputs = (compute or self.model)(*given).float().cpu()
             found |= dict(zip(batch, outputs, strict=True))
         return [found[i] for i in range(len(rows))]
 

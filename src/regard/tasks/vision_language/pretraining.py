@@ -49,11 +49,11 @@ class ImageTextPretraining:
     def loss(self, model: Any, batch: ImageTextBatch) -> Tensor:
         """Per pair the mean loss of masked tokens, of masked regions and of matching, with equal weights."""
         found = predict(model, batch)
-        loss = _matching_loss(found.matches, batch.kinds)
+        loss = _matching_loss(found.matches, batch)
         if len(batch.targets):
-            loss = loss + F.cross_entropy(found.tokens, batch.targets)
+            loss = loss + F.cross_entropy(found.tokens.float(), batch.targets)
         if len(batch.region_targets):
-            loss = loss + _region_loss(found.regions, batch.region_targets)
+            loss = loss + _region_loss(found.regions.float(), batch.region_targets)
         return batch.tokens * loss
 
     @torch.no_grad()
@@ -90,7 +90,7 @@ class RetrievalTraining(ImageTextPretraining):
     name = "retrieval"
 
     def loss(self, model: Any, batch: ImageTextBatch) -> Tensor:
-        return batch.tokens * _matching_loss(matching_logits(model, batch), batch.kinds)
+        return batch.tokens * _matching_loss(matching_logits(model, batch), batch)
 
     @torch.no_grad()
     def metrics(self, model: Any, loss: float, batches: Iterable[ImageTextBatch], generate: Any) -> dict[str, float]:
@@ -122,12 +122,13 @@ def matching_logits(model: Any, batch: ImageTextBatch) -> Tensor:
     return found
 
 
-def _matching_loss(logits: Tensor, kinds: Tensor) -> Tensor:
+def _matching_loss(logits: Tensor, batch: ImageTextBatch) -> Tensor:
     """The mean over the pairs that are not masked; zero where there are none."""
-    judged = kinds != MASKED
-    if not judged.any():
+    logits = logits.float()
+    if not len(batch.judged):
         return logits.sum() * 0
-    return F.binary_cross_entropy_with_logits(logits[judged], (kinds[judged] == TRUE).to(logits))
+    is_true = batch.kinds[batch.judged] == TRUE
+    return F.binary_cross_entropy_with_logits(logits[batch.judged], is_true.to(logits))
 
 
 def _region_loss(found: Tensor, wanted: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ class QuestionTraining(RowTraining):
 
     def loss(self, model: Any, batch: ImageRowBatch) -> Tensor:
         """Summed cross-entropy over the questions."""
-        return F.cross_entropy(logits(model, batch), batch.targets, reduction="sum")
+        return F.cross_entropy(logits(model, batch).float(), batch.targets, reduction="sum")
 
     @torch.no_grad()
     def metrics(self, model: Any, loss: float, batches: Iterable[ImageRowBatch], generate: Any) -> dict[str, float]:

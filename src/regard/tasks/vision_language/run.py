@@ -1,6 +1,6 @@
 """`regard run` on a ViLBERT: ranks images or texts, answers questions about an image, points at a region."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +77,19 @@ def _regions(pipeline: VisionLanguagePipeline, path: Path, boxes: dict[str, Any]
     if not path.is_file():
         raise InputError(f"there is no image {path}; the first INPUT is an image, the others are texts")
     if not pipeline.model.config.vision.grid and path.name not in boxes:
+        if boxes:
+            raise InputError(f"--boxes has none of {path.name}; it has those of {_shortened(boxes)}")
         raise InputError(
             "this model needs bounding boxes: --boxes FILE.json with "
             f"{{{path.name!r}: [[left, top, right, bottom], …]}}; or train one with model.vision.grid=8"
         )
     return pipeline.regions_of(path, boxes.get(path.name))
+
+
+def _shortened(names: Iterable[str]) -> str:
+    """The first of some names."""
+    first, rest = list(names)[:MAX_SHOWN], list(names)[MAX_SHOWN:]
+    return ", ".join(first) + (", …" if rest else "")
 
 
 def _ranked(kind: str, name: str, one: RankedItem) -> Answer:
