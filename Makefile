@@ -26,12 +26,12 @@ demo: setup  ## train the built-in translator, translate, show where it looked
 	$(BIN)/regard demo
 
 test: setup-dev  ## the whole suite (fourteen minutes on two cores)
-	$(BIN)/pytest -n 2 -m "not prove"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not prove"
 
 # What computes: all but reading data, the command line and the docs.
 COMPUTES := ops layers models generation contracts training tasks
 test-plain: setup-dev  ## the tests that compute, once more on torch alone (REGARD_KERNELS=off; four minutes)
-	REGARD_KERNELS=off $(BIN)/pytest -n 2 -m "not prove" $(addprefix tests/,$(COMPUTES))
+	REGARD_KERNELS=off $(BIN)/pytest -n 2 --dist worksteal -m "not prove" $(addprefix tests/,$(COMPUTES))
 
 check: setup-dev  ## format, lint, types, import direction
 	$(BIN)/ruff format --check .

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from regard.cli import main
+from tests.forks import Forks
 
 # One thread a process: two tests run side by side, and two threads each would wait for one another on two cores.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -51,15 +52,11 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def command():
+def command(cache):
     """Run `regard …` in a process of its own."""
-
-    def run(*arguments: object, stdin: str | bytes | None = "", cwd: Path | None = None) -> subprocess.CompletedProcess:
-        words = [sys.executable, "-m", "regard", *map(str, arguments)]
-        text = not isinstance(stdin, bytes)
-        return subprocess.run(words, input=stdin, capture_output=True, text=text, cwd=cwd, timeout=240, check=False)
-
-    return run
+    forks = Forks()
+    yield forks.run
+    forks.close()
 
 
 @pytest.fixture
@@ -81,20 +78,26 @@ def here(monkeypatch, capsys):
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory, command):
-    """A folder that `regard train translator` made on the built-in world."""
-    folder = tmp_path_factory.mktemp("runs") / "tiny"
-    done = command(
-        "train",
-        "translator",
-        "-o",
-        folder,
-        "training.steps=60",
-        "training.evaluate_every=15",
-        *TINY,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
+def train_here(tmp_path_factory):
+    """Train a recipe in this process into a new folder."""
+    from regard import recipes
+    from regard.tasks.recipe import TrainingInputs, train_recipe
+
+    def train(recipe, *settings, data=(), start=None, folder=None):
+        folder = folder or tmp_path_factory.mktemp("runs") / Path(recipe).name
+        inputs = TrainingInputs([Path(one) for one in data], start)
+        for report in train_recipe(recipes.find(recipe), inputs, settings, folder):
+            train.notes.append(report.note)
+        return folder
+
+    train.notes = []
+    return train
+
+
+@pytest.fixture(scope="session")
+def trained(train_here):
+    """A translator of the built-in sentences."""
+    return train_here("translator", "training.steps=60", "training.evaluate_every=15", *TINY)
 
 
 # The same for a language model.
@@ -124,21 +127,15 @@ def story(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def novel(tmp_path_factory, command, story):
-    """A folder that `regard train gpt FILE` made: byte-level BPE, a context of 32 tokens."""
-    folder = tmp_path_factory.mktemp("runs") / "novel"
-    done = command("train", "gpt", story, "-o", folder, *TINY_TEXT, "model.vocab_size=300", "training.steps=120")
-    assert done.returncode == 0, done.stderr
-    return folder
+def novel(train_here, story):
+    """A language model of the story: byte-level BPE, a context of 32 tokens."""
+    return train_here("gpt", *TINY_TEXT, "model.vocab_size=300", "training.steps=120", data=[story])
 
 
 @pytest.fixture(scope="session")
-def letters(tmp_path_factory, command, story):
+def letters(train_here, story):
     """The same with a token a character."""
-    folder = tmp_path_factory.mktemp("runs") / "letters"
-    done = command("train", "gpt", story, "-o", folder, *TINY_TEXT, "data.tokenizer=characters", "training.steps=120")
-    assert done.returncode == 0, done.stderr
-    return folder
+    return train_here("gpt", *TINY_TEXT, "data.tokenizer=characters", "training.steps=120", data=[story])
 
 
 @pytest.fixture(scope="session")
@@ -160,23 +157,6 @@ GOOD, BAD = ("good", "fine", "lovely", "great"), ("bad", "poor", "awful", "dull"
 @pytest.fixture(scope="session")
 def tiny_reader() -> list[str]:
     return TINY_READER
-
-
-@pytest.fixture(scope="session")
-def train_here(tmp_path_factory):
-    """Train a recipe in this process into a new folder."""
-    from regard import recipes
-    from regard.tasks.recipe import TrainingInputs, train_recipe
-
-    def train(recipe, *settings, data=(), start=None, folder=None):
-        folder = folder or tmp_path_factory.mktemp("runs") / recipe
-        inputs = TrainingInputs([Path(one) for one in data], start)
-        for report in train_recipe(recipes.find(recipe), inputs, settings, folder):
-            train.notes.append(report.note)
-        return folder
-
-    train.notes = []
-    return train
 
 
 @pytest.fixture(scope="session")

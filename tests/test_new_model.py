@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from regard.models import MODELS, model_class
+from tests.forks import Forks
+
 # A language model that is not in regard: one causal self-attention layer over tokens and learned positions.
 MODEL = '''
 """Attention alone: embeddings plus positions, one self-attention layer, the embedding matrix again."""
@@ -124,30 +127,20 @@ regard.recipes.RECIPES["one-layer"] = "one_layer_recipe"
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory):
-    """Run Python in a process of its own, with the model registered."""
+def package(tmp_path_factory):
+    """The folder of the model and its recipe."""
     folder = tmp_path_factory.mktemp("one-layer")
     (folder / "one_layer.py").write_text(MODEL)
     (folder / "one_layer_recipe.py").write_text(RECIPE)
     (folder / "register_one_layer.py").write_text(REGISTER)
-    paths = os.pathsep.join([str(folder), *(path for path in sys.path if path)])
-
-    def run(*arguments: object, cwd: Path = folder) -> subprocess.CompletedProcess:
-        environment = {**os.environ, "PYTHONPATH": paths}
-        words = [sys.executable, *map(str, arguments)]
-        return subprocess.run(
-            words, capture_output=True, text=True, cwd=cwd, env=environment, timeout=240, check=False, input=""
-        )
-
-    return run
+    return folder
 
 
 @pytest.fixture(scope="module")
-def regard_with_it(python):
-    def run(*arguments: object) -> subprocess.CompletedProcess:
-        return python("-c", "import register_one_layer; from regard.cli import main; main()", *arguments)
-
-    return run
+def regard_with_it(package):
+    forks = Forks(REGISTER, package)
+    yield forks.run
+    forks.close()
 
 
 @pytest.fixture(scope="module")
@@ -161,11 +154,13 @@ def folder(regard_with_it, story, tmp_path_factory):
     return folder
 
 
-def test_the_contracts_find_it(python):
+def test_the_contracts_find_it(package):
     root = Path(__file__).parents[1]
     tests = root / "tests" / "contracts" / "test_causal_lm.py"
-    done = python(
-        "-m", "pytest", "-q", "-p", "register_one_layer", "-p", "no:cacheprovider", tests, "-k", "one-layer", cwd=root
+    words = ["pytest", "-q", "-p", "register_one_layer", "-p", "no:cacheprovider", tests, "-k", "one-layer"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *(path for path in sys.path if path)])}
+    done = subprocess.run(
+        [sys.executable, "-m", *map(str, words)], capture_output=True, text=True, cwd=root, env=environment, check=False
     )
     assert done.returncode == 0, done.stdout
     count = sum(line.startswith("def test_") for line in tests.read_text(encoding="utf-8").splitlines())
@@ -212,6 +207,8 @@ def test_without_the_line_it_is_unknown(here, folder):
         ("regard.models.bert:EncoderWithHead", "does not say its config_class"),
     ],
 )
-def test_a_wrong_line_says_what_is_wanted(python, line, message):
-    code = f"import regard.models as m; m.MODELS['it'] = {line!r}; m.model_class('it')"
-    assert message in python("-c", code).stderr
+def test_a_wrong_line_says_what_is_wanted(package, monkeypatch, line, message):
+    monkeypatch.syspath_prepend(package)
+    monkeypatch.setitem(MODELS, "it", line)
+    with pytest.raises(TypeError, match=message):
+        model_class("it")

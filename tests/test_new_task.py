@@ -1,12 +1,11 @@
 """A new task is one package and one line in TASKS: train, run, evaluate and info find it there, with no other edit."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.forks import Forks
 
 # A task that is not in regard: count digits, 0 1 2 … 9 0 1 …; a small GPT predicts the digit after each.
 PACKAGE = {
@@ -170,35 +169,27 @@ def evaluate(pipeline, request):
     return {"rows": len(batches[0].ids), **task.metrics(pipeline.model, 0.0, batches, None)}
 """,
 }
-# `regard` with one line in TASKS and one in RECIPES.
-REGARD = """
+# One line in TASKS and one in RECIPES.
+REGISTER = """
 import regard.recipes, regard.tasks
 regard.tasks.TASKS["counting"] = "counting:TASK"
 regard.recipes.RECIPES["counter"] = "counting.recipe"
-from regard.cli import main
-main()
 """
 
 
 @pytest.fixture(scope="module")
 def counting(tmp_path_factory):
-    """`regard …` in a process of its own, with the task; and the folder of a trained model."""
+    """`regard …` with the task, and the folder of a trained model."""
     folder = tmp_path_factory.mktemp("counting")
     (folder / "counting").mkdir()
     for name, content in PACKAGE.items():
         (folder / "counting" / name).write_text(content)
-    paths = os.pathsep.join([str(folder), *(path for path in sys.path if path)])
-
-    def run(*arguments: object) -> subprocess.CompletedProcess:
-        words = [sys.executable, "-c", REGARD, *map(str, arguments)]
-        environment = {**os.environ, "PYTHONPATH": paths}
-        return subprocess.run(
-            words, capture_output=True, text=True, cwd=folder, env=environment, timeout=240, check=False, input=""
-        )
-
+    forks = Forks(REGISTER, folder)
+    run = forks.run
     done = run("train", "counter", "-o", "run", "--json")
     assert done.returncode == 0, done.stderr
-    return run, folder / "run", done
+    yield run, folder / "run", done
+    forks.close()
 
 
 def test_it_is_trained_and_evaluated_at_the_end(counting):

@@ -1,8 +1,8 @@
 """Runs commands in processes of their own, and says whether regard survived a hostile one.
 
 Survived means: our own error in one line on standard error, exit code 2, nothing on standard output, no file made or
-changed, no canary, no terminal escape, at most SECONDS of processor time and MEGABYTES above what an idle process takes.
-Time on the clock depends on what else the machine does, so it only ends what hangs.
+changed, no canary, no terminal escape, at most SECONDS of processor time, and MEGABYTES above what an idle process
+takes. Time on the clock depends on what else the machine does, so it only ends what hangs.
 
 A command forks a parent that has imported regard but has computed nothing, so that it costs milliseconds instead of
 the seconds that importing torch takes. So a row must not compute here, but in a child (`in_child`).

@@ -89,14 +89,19 @@ class Finding:
 def check(adapter: ModelAdapter, seed: int = 0) -> Iterator[Finding]:
     """Check every law on a model, in evaluation mode, with random tokens."""
     for law in LAWS:
-        torch.manual_seed(seed)
-        with evaluation_mode(adapter.module):
-            try:
-                yield Finding(law, float(law.measure(adapter)))
-            except NotApplicable as reason:
-                yield Finding(law, None, str(reason))
-            except Exception as error:  # a model that fails on these inputs breaks the law
-                yield Finding(law, math.nan, " ".join(f"{type(error).__name__}: {error}".split())[:200])
+        yield check_law(law, adapter, seed)
+
+
+def check_law(law: Law, adapter: ModelAdapter, seed: int = 0) -> Finding:
+    """Check one law, as `check` does."""
+    torch.manual_seed(seed)
+    with evaluation_mode(adapter.module):
+        try:
+            return Finding(law, float(law.measure(adapter)))
+        except NotApplicable as reason:
+            return Finding(law, None, str(reason))
+        except Exception as error:  # a model that fails on these inputs breaks the law
+            return Finding(law, math.nan, " ".join(f"{type(error).__name__}: {error}".split())[:200])
 
 
 # ------------------------------------------------ inputs
