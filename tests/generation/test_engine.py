@@ -117,6 +117,46 @@ def test_two_states_at_once_do_not_meet(model):
     assert engine.start([[6]]).slots == taken  # free again
 
 
+@torch.inference_mode()
+def test_rows_join_between_the_steps_of_others(model):
+    engine = Engine(model, slots=2)
+    state = engine.start([])
+    texts = []  # of each row, all its tokens
+    for prompt in PROMPTS:  # more than there are slots
+        state.join(engine.start([prompt]))
+        texts.append([*prompt[:-1]])
+        tokens = torch.tensor([3 + len(text) for text in texts])
+        found, state = engine.step(tokens, state)
+        texts = [[*text, token] for text, token in zip(texts, tokens.tolist(), strict=True)]
+        wanted = torch.stack([model(torch.tensor([text]))[0, -1] for text in texts])
+        assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    assert state.first.tolist() == [prompt[-1] for prompt in PROMPTS]
+    state.reorder(torch.tensor([2]))
+    texts = [texts[2]]
+    state.join(engine.start([[5, 6]]))
+    assert len(set(state.slots)) == 2
+    found, _ = engine.step(torch.tensor([9, 6]), state)
+    assert_close(found[0], model(torch.tensor([[*texts[0], 9]]))[0, -1], rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match="same engine"):
+        state.join(Engine(model).start([[5]]))
+
+
+@torch.inference_mode()
+def test_several_tokens_at_once_and_the_last_of_them_forgotten(model):
+    engine = Engine(model)
+    state = engine.start([[3], [7]])
+    engine.read([[3, 4], []], state)
+    found, state = engine.step_many([[5], [7, 8, 9]], state)
+    wanted = torch.cat([model(torch.tensor([[3, 4, 5]]))[0, -1:], model(torch.tensor([[7, 8, 9]]))[0]])
+    assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    state.rewind([2, 1])
+    found, state = engine.step_many([[6, 7], [11]], state)
+    wanted = torch.cat([model(torch.tensor([[3, 4, 6, 7]]))[0, -2:], model(torch.tensor([[7, 11]]))[0, -1:]])
+    assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match="lengths"):
+        state.rewind([9, 1])
+
+
 def test_more_rows_than_a_program_has_room_for(model):
     prompts = [[3 + number % 30, 5] for number in range(PREFILL_ROWS + 3)]
     limits = Limits([2] * len(prompts))

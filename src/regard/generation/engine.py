@@ -2,6 +2,18 @@
 
 `Engine(model)` has the model's `start` and `step`, so every strategy works with it. A sequence lives in a slot of the
 KV cache; rows that leave, join or change places change slots, and nothing is padded.
+
+Continuous batching, where every row has a sequence of its own that begins and ends when it likes:
+
+    engine = Engine(model, slots=16)              # room for 16 sequences at once; more are made when they are needed
+    state = engine.start([])                      # no rows yet
+    state.join(engine.start([prompt]))            # a row joins; state.first has the last token of its prompt
+    logits, state = engine.step(tokens, state)    # one more token in every row: logits (B, V)
+    state.reorder(torch.tensor([0, 2]))           # rows leave, and their slots are free
+
+A long prompt is read in pieces between the steps of the others: `start` with its first tokens, then `read` with more.
+`step_many` takes several tokens in every row and gives the logits after each, and `state.rewind` forgets the last
+tokens: speculative decoding. One engine is used by one thread at a time.
 """
 
 import logging
@@ -51,9 +63,9 @@ def _why_plain(model: Any) -> str | None:
 class Engine:
     """A language model whose steps are a program; `generate` takes it in place of the model."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, slots: int = 1) -> None:
         self.model, self.config = model, model.config
-        self._program = record(model, PREFILL_ROWS, 1, min(FIRST_CAPACITY, self.config.context))
+        self._program = record(model, PREFILL_ROWS, slots, min(FIRST_CAPACITY, self.config.context))
         self._states: weakref.WeakSet[SlotState] = weakref.WeakSet()  # whose slots are in use
 
     def start(self, prompts: Sequence[Sequence[int]]) -> "SlotState":
@@ -61,26 +73,44 @@ class Engine:
         for number, prompt in enumerate(prompts):
             if not len(prompt):
                 raise InputError(f"prompt {number + 1} has no tokens, wanted at least one, such as bos_id")
-        state = SlotState(self, torch.tensor([prompt[-1] for prompt in prompts]), [], [len(one) - 1 for one in prompts])
-        state.slots = self.free_slots(len(prompts))
+        first = torch.tensor([prompt[-1] for prompt in prompts], dtype=torch.long)
+        state = SlotState(self, first, self.free_slots(len(prompts)), [0] * len(prompts))
         self._states.add(state)
-        self._grow(max(state.slots) + 1, max(state.lengths) + 1)
-        lengths = torch.tensor(state.lengths)
-        ids = torch.tensor([one for prompt in prompts for one in prompt[:-1]], dtype=torch.long)
-        slots = torch.tensor(state.slots).repeat_interleave(lengths)
-        positions = torch.cat([torch.arange(length) for length in state.lengths])
-        for part in self._run("run_hidden", ids, slots, positions, is_wanted=False):
-            assert not len(part)
+        self.read([prompt[:-1] for prompt in prompts], state)
         return state
+
+    def read(self, tokens: Sequence[Sequence[int]], state: "SlotState") -> None:
+        """Several more tokens in every row, as many as each is given, without logits."""
+        for part in self._run("run_hidden", *self._rows(tokens, state), is_wanted=False):
+            assert not len(part)
+
+    def step_many(self, tokens: Sequence[Sequence[int]], state: "SlotState") -> tuple[Tensor, "SlotState"]:
+        """Logits (N, V) after each of several more tokens in every row, row by row; N is the number of all tokens."""
+        return self._step("run", tokens, state)
+
+    def _rows(self, tokens: Sequence[Sequence[int]], state: "SlotState") -> tuple[Tensor, Tensor, Tensor]:
+        """The ids, slots and positions of more tokens in every row; their room is made, and the rows are longer."""
+        if len(tokens) != len(state.slots):
+            raise ValueError(f"tokens for {len(tokens)} rows, wanted {len(state.slots)}")
+        before, counts = state.lengths, [len(several) for several in tokens]
+        lengths = [length + count for length, count in zip(before, counts, strict=True)]
+        self._grow(max(state.slots, default=-1) + 1, max(lengths, default=0))
+        state.lengths = lengths
+        positions = [torch.arange(length - count, length) for length, count in zip(lengths, counts, strict=True)]
+        return (
+            torch.tensor([one for several in tokens for one in several], dtype=torch.long),
+            torch.tensor(state.slots, dtype=torch.long).repeat_interleave(torch.tensor(counts, dtype=torch.long)),
+            torch.cat(positions) if positions else torch.zeros(0, dtype=torch.long),
+        )
 
     @shortlisted
     def step(self, tokens: Tensor, state: "SlotState") -> tuple[Tensor, "SlotState"]:
         """Logits (B, V) for the token after one more token (B,) in every row."""
-        return self._step("run", tokens, state)
+        return self._step("run", tokens[:, None].tolist(), state)
 
     def decode_step(self, tokens: Tensor, state: "SlotState") -> tuple[Tensor, "SlotState"]:
         """A step without the output layer: hidden states (B, D)."""
-        return self._step("run_hidden", tokens, state)
+        return self._step("run_hidden", tokens[:, None].tolist(), state)
 
     @shortlisted
     def logits(self, hidden: Tensor) -> Tensor:
@@ -92,11 +122,8 @@ class Engine:
         found: ArgmaxShortlist | None = self.model.argmax_shortlist()
         return found
 
-    def _step(self, run: str, tokens: Tensor, state: "SlotState") -> tuple[Tensor, "SlotState"]:
-        self._grow(0, max(state.lengths) + 1)
-        rows = tokens, torch.tensor(state.slots), torch.tensor(state.lengths)
-        found = list(self._run(run, *rows, is_wanted=True))
-        state.lengths = [length + 1 for length in state.lengths]
+    def _step(self, run: str, tokens: Sequence[Sequence[int]], state: "SlotState") -> tuple[Tensor, "SlotState"]:
+        found = list(self._run(run, *self._rows(tokens, state), is_wanted=True))
         return found[0].clone() if len(found) == 1 else torch.cat(found), state
 
     def copy_slot(self, source: int, target: int, length: int) -> None:
@@ -121,10 +148,12 @@ class Engine:
             yield found if start + most >= len(ids) else found.clone()
 
     def _grow(self, slots: int, length: int) -> None:
-        """A program with so many slots of such a length; what is in the cache stays."""
+        """A program with at least so many slots of such a length; what is in the cache stays."""
         before = self._program
         if slots <= before.slots and length <= before.capacity:
             return
+        if slots > before.slots:  # recorded once for many rows that join one by one
+            slots = max(slots, 2 * before.slots)
         capacity = before.capacity
         while capacity < length:
             capacity *= 2
@@ -158,3 +187,20 @@ class SlotState:
                 self.engine.copy_slot(before[row], slot, self.lengths[row])
             self.slots.append(slot)
         self.lengths = [self.lengths[row] for row in chosen]
+
+    def join(self, other: "SlotState") -> None:
+        """The rows of another state of this engine come after one's own; the other has none any more."""
+        if other.engine is not self.engine or other is self:
+            raise ValueError("a state can be joined only by another one of the same engine")
+        self.first = torch.cat([self.first, other.first])
+        self.slots, other.slots = self.slots + other.slots, []
+        self.lengths, other.lengths = self.lengths + other.lengths, []
+        other.first = other.first[:0]
+
+    def rewind(self, lengths: Sequence[int]) -> None:
+        """Keep only so many tokens of each row."""
+        if len(lengths) != len(self.lengths) or any(
+            not 0 <= wanted <= length for wanted, length in zip(lengths, self.lengths, strict=False)
+        ):
+            raise ValueError(f"lengths are {list(lengths)}, wanted at most {self.lengths}")
+        self.lengths = list(lengths)
