@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup setup-dev demo test test-plain check format bench attack prove clean
+.PHONY: help setup setup-dev demo test test-plain check format bench attack prove docs clean
 
 help:  ## what each target does
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -52,5 +52,8 @@ attack: setup-dev  ## hostile inputs, kills, failing disks, flipped bits, and a 
 prove: setup-dev attack  ## the long proofs
 	$(BIN)/pytest -m prove
 
+docs: setup-dev  ## the documentation site, every block of the lectures run, into docs/_build (offline)
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
+
 clean:
-	rm -rf .venv build dist
+	rm -rf .venv build dist docs/_build

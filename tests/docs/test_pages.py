@@ -6,17 +6,15 @@ at either end, are ignored.) On every page, each `regard …` of a ```sh block, 
 existing command with existing options, recipes and settings. Errors name the line of the page.
 """
 
-import io
 import re
 import shlex
-from contextlib import redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
 import typer
 
+from docs.site.pages import FENCE, Block, blocks_of, run_page
 from regard import recipes
 from regard.cli import app
 from regard.cli.app import split
@@ -26,63 +24,22 @@ from regard.tasks.recipe import Recipe, TrainingInputs
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "src" / "regard" / "templates" / "model.py"
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+MADE = ("docs/_build", "docs/reference/api", "docs/reference/commands.md")  # by `make docs`
+PAGES = sorted(
+    path
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    if not path.relative_to(ROOT).as_posix().startswith(MADE)
+)
 LECTURES = sorted(ROOT.glob("docs/lectures/*.md"))
-GUIDES = sorted([ROOT / "README.md", *ROOT.glob("docs/how-to/*.md"), *LECTURES])
+GUIDES = sorted([ROOT / "README.md", ROOT / "docs/first-hour.md", *ROOT.glob("docs/how-to/*.md")])
 FILE = re.compile(r"`((?:[\w-]+/)+[\w-]+\.(?:py|md|c))`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Block:
-    kind: str
-    line: int  # of its first line in the page
-    content: str
-    following: "Block | None"  # the next block, if nothing stands between
-
-
-def blocks_of(page: str) -> list[Block]:
-    """The fenced blocks of a page, in order."""
-    found: list[Block] = []
-    block, start = None, len(page)
-    for match in reversed(list(FENCE.finditer(page))):
-        following = block if not page[match.end() : start].strip() else None
-        line = page.count("\n", 0, match.start(2)) + 1
-        block, start = Block(match[1], line, match[2], following), match.start()
-        found.append(block)
-    assert page.count("\n```") == 2 * len(found), "a fence is not closed, or is indented"
-    return found[::-1]
-
-
-def run_page(name: str, page: str) -> None:
-    """Run all python blocks of a page; a failure names the page and the line."""
-    namespace: dict[str, object] = {"__name__": "page"}
-    for block in blocks_of(page):
-        if block.kind == "python":
-            printed = run_block(name, block, namespace)
-            shown = block.following if block.following and block.following.kind == "text" else None
-            compare(name, printed, shown, block.line)
-
-
-def run_block(name: str, block: Block, namespace: dict[str, object]) -> str:
-    """Run one block; return what it printed."""
-    code = compile(
-        "\n" * (block.line - 1) + block.content, name, "exec"
-    )  # so that tracebacks have the page's line numbers
-    printed = io.StringIO()
-    try:
-        with redirect_stdout(printed):
-            exec(code, namespace)
-    except Exception as error:
-        line, trace = block.line, error.__traceback__
-        while trace is not None:  # the innermost line inside this block
-            if trace.tb_frame.f_code.co_filename == name and block.line <= trace.tb_lineno:
-                line = trace.tb_lineno
-            trace = trace.tb_next
-        source = block.content.splitlines()[line - block.line].strip()
-        raise AssertionError(f"{name}:{line}: {type(error).__name__} at `{source}` {error}") from error
-    return printed.getvalue()
+def check_page(name: str, page: str) -> None:
+    """Run all python blocks of a page and compare what they print with what it shows."""
+    for block, printed in run_page(name, page):
+        compare(name, printed, block.output, block.line)
 
 
 def compare(name: str, printed: str, shown: Block | None, line: int) -> None:
@@ -160,11 +117,12 @@ def _as_a_student(tmp_path, monkeypatch):
     torch.set_default_dtype(before)
 
 
+@pytest.mark.prove
 @pytest.mark.usefixtures("_as_a_student")
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_the_page_runs_and_prints_what_it_shows(path):
     assert torch.get_num_threads() == 1
-    run_page(f"docs/lectures/{path.name}", path.read_text(encoding="utf-8"))
+    check_page(f"docs/lectures/{path.name}", path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -224,7 +182,7 @@ ls
 
 
 def test_a_correct_page_passes():
-    run_page("page.md", PAGE)
+    check_page("page.md", PAGE)
     assert check_commands("page.md", PAGE) == 4
 
 
@@ -241,7 +199,7 @@ def test_a_correct_page_passes():
 )
 def test_wrong_code_or_output_is_reported_with_its_line(right, wrong, message):
     with pytest.raises(AssertionError, match=re.escape(message)):
-        run_page("page.md", PAGE.replace(right, wrong))
+        check_page("page.md", PAGE.replace(right, wrong))
 
 
 @pytest.mark.parametrize(

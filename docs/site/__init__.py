@@ -1,0 +1,1 @@
+"""What builds the documentation: pages that run, and the reference made from the package."""
