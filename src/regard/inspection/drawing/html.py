@@ -33,9 +33,7 @@ def to_html(figure: Figure) -> str:
 
 def fragment(figure: Figure) -> str:
     """The figure as an element that brings its own style and script; several may stand in one page, or a notebook."""
-    frames = [_frame(frame.name, frame.draw()) for frame in figure.frames]
-    data = {"choice": figure.choice, "chosen": figure.chosen, "frames": frames, "ramps": RAMPS}
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    text = json.dumps(figure_data(figure), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     style, script = _resource("figure.css"), _resource("figure.js")
     return (
         "<regard-figure><template shadowrootmode=open></template>"
@@ -43,6 +41,12 @@ def fragment(figure: Figure) -> str:
         f'<script type="application/json" class="regard-data">{text}</script></regard-figure>\n'
         f"<script>{script}</script>"
     )
+
+
+def figure_data(figure: Figure) -> dict[str, Any]:
+    """What <regard-figure> draws: all frames as text, numbers in binary and SVG."""
+    frames = [_frame(frame.name, frame.draw()) for frame in figure.frames]
+    return {"choice": figure.choice, "chosen": figure.chosen, "frames": frames, "ramps": RAMPS}
 
 
 def _frame(name: str, scene: Scene) -> dict[str, Any]:
