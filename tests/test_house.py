@@ -26,6 +26,7 @@ FLOORS = [
     ["experiments"],
     ["printing", "templates"],
     ["demo"],
+    ["server"],
     ["cli"],
     ["__main__"],
 ]

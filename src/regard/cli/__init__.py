@@ -18,6 +18,7 @@ from regard.cli import run  # isort: skip
 from regard.cli import evaluate  # isort: skip
 from regard.cli import show  # isort: skip
 from regard.cli import trace  # isort: skip
+from regard.cli import serve  # isort: skip
 from regard.cli import check  # isort: skip
 from regard.cli import compare  # isort: skip
 from regard.cli import embeddings  # isort: skip
@@ -46,6 +47,7 @@ __all__ = [
     "recipes",
     "run",
     "scenes",
+    "serve",
     "show",
     "trace",
     "train",

@@ -1,0 +1,59 @@
+"""Read the body of a request: JSON that is parsed strictly, and the base of what is read from it."""
+
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pydantic_core
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict
+
+from regard.server.errors import APIError
+
+
+class Body(BaseModel):
+    """The base of every request body: types are not converted, an unknown field and NaN are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class StrictRequest(Request):
+    """A request whose JSON has bounds on depth and numbers, and is UTF-8."""
+
+    async def json(self) -> Any:
+        body = await self.body()
+        try:
+            return pydantic_core.from_json(body, allow_inf_nan=True)  # NaN is refused by its field
+        except ValueError as error:
+            param = _field_with_surrogate(body)
+            place = f"{param} has half a character (a lone surrogate)" if param else str(error)
+            raise APIError(400, f"the body is not JSON: {place}", param=param, code="invalid_json") from error
+
+
+class StrictRoute(APIRoute):
+    """A route that reads its body as `StrictRequest`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def strictly(request: Request) -> Response:
+            return await handle(StrictRequest(request.scope, request.receive))
+
+        return strictly
+
+
+def _field_with_surrogate(body: bytes) -> str | None:
+    """The name of the first field whose text has a lone surrogate."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    waiting = [("", found)]
+    while waiting:
+        name, value = waiting.pop(0)
+        if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+            return name
+        pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        waiting += [(f"{name}.{key}".lstrip("."), inner) for key, inner in pairs]
+    return None
