@@ -18,6 +18,7 @@ from regard.training.config import TrainingConfig
 from regard.training.loop import train
 from regard.training.run_folder import RunFolder
 from regard.training.schedule import is_over
+from regard.training.selection import is_better
 
 
 @dataclass(frozen=True)
@@ -294,6 +295,73 @@ def test_early_stopping_ends_the_run_and_keeps_the_best_weights(folder):
     assert "kept the weights of step 10, which has the lowest validation loss" in reports[-1].note
     assert torch.equal(weights(model), kept[10])
     assert (folder / "checkpoints/step-10").is_dir()
+
+
+class Scored(Doubling):
+    """The main metric is best at step 15, and the validation loss rises from evaluation to evaluation."""
+
+    main_metric = "f1"
+    scores = (0.0, 0.2, 0.7, 0.7, 0.3, 0.1)
+
+    def __init__(self):
+        super().__init__(worse_from=0)
+
+    def metrics(self, model, loss, batches, generate):
+        return {"f1": self.scores[self.evaluations - 1]}
+
+
+def test_the_best_metric_decides_which_weights_are_kept_though_its_loss_is_not_the_lowest(folder):
+    kept = {}
+
+    def watch(report, model):
+        if not report.note:
+            kept[report.step] = weights(model)
+
+    model, reports = go(folder, Scored(), watch, steps=30, evaluate_every=5, select="metric")
+    assert reports[-1].note == "kept the weights of step 15, which has the best f1: 0.7000, the last has 0.1000"
+    assert reports[-1].validation["f1"] == 0.7
+    assert torch.equal(weights(model), kept[15])
+
+
+def test_among_equal_metrics_the_lower_loss_is_better():
+    one, other = {"loss": 2.0, "f1": 0.5}, {"loss": 1.0, "f1": 0.5}
+    assert is_better(other, one, "f1")
+    assert not is_better(one, other, "f1")
+    assert not is_better({"loss": 1.0, "f1": math.nan}, one, "f1")
+    assert not is_better({"loss": math.nan, "f1": 0.9}, one, "f1")
+
+
+@pytest.mark.parametrize(("select", "kept"), [("loss", "step 5, which has the lowest"), ("last", "step 30, the last")])
+def test_the_lowest_loss_or_the_last_weights_can_be_kept(folder, select, kept):
+    _, reports = go(folder, Scored(), steps=30, evaluate_every=5, select=select)
+    assert f"kept the weights of {kept}" in reports[-1].note
+
+
+def test_a_run_that_stops_early_says_where_and_why(folder):
+    _, reports = go(folder, Scored(), steps=30, evaluate_every=5, select="metric", patience=2)
+    said = "stopped early at step 25 of 30: 2 evaluations without a better f1 (training.patience=2)"
+    assert reports[-2].note == said
+
+
+def test_a_resumed_run_keeps_the_same_weights(folder):
+    class InterruptedRunError(Exception):
+        pass
+
+    def interrupt(report, model):
+        if report.step == 22:
+            raise InterruptedRunError
+
+    task = Scored()
+    settings = {"steps": 30, "evaluate_every": 5, "select": "metric"}
+    with pytest.raises(InterruptedRunError):
+        go(folder, task, interrupt, **settings)
+    _, reports = go(folder, task, **settings)
+    assert "kept the weights of step 15" in reports[-1].note
+
+
+def test_a_task_without_a_main_metric_says_so(folder):
+    with pytest.raises(ConfigError, match="training.select=metric: this task has no main metric; wanted loss or last"):
+        go(folder, select="metric")
 
 
 def test_checkpoint_averaging_is_used_when_its_validation_loss_is_lower(folder):

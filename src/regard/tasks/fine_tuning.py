@@ -63,6 +63,7 @@ def fine_tuning_config(inputs: TrainingInputs) -> TrainingConfig:
         evaluate_examples=1_000_000,
         checkpoint_every=500,
         patience=5,
+        select="metric",
     )
 
 

@@ -1,5 +1,7 @@
 """The settings of a training run: the keys under `training.` on the command line."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from regard.config import Config
@@ -19,7 +21,7 @@ class TrainingConfig(Config):
     )
     minutes: float | None = Field(None, gt=0, description="time limit; the schedule is fitted to it")
     patience: int | None = Field(
-        None, ge=1, description="early stopping: evaluations without a lower validation loss before the run ends"
+        None, ge=1, description="early stopping: evaluations without a better one before the run ends"
     )
     # batches
     max_tokens: int = Field(
@@ -38,6 +40,11 @@ class TrainingConfig(Config):
     evaluate_every: int = Field(500, ge=1, description="steps between evaluations on the validation data")
     evaluate_examples: int = Field(200, ge=1, description="validation examples decoded at each of them")
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
+    select: Literal["loss", "metric", "last"] = Field(
+        "loss",
+        description="which weights the model keeps, and patience waits for: of the lowest validation loss, of the best "
+        "value of the task's main metric, or the last",
+    )
     keep_checkpoints: int = Field(2, ge=2, description="newest checkpoints to keep, besides the best")
     average_checkpoints: int = Field(
         1, ge=1, description="checkpoint averaging: try the mean of so many as final weights"

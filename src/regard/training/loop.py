@@ -11,16 +11,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import nn
 from torch.amp import GradScaler
 
-from regard.checkpoint import average
 from regard.data.batches import DataPosition
 from regard.errors import ConfigError, DivergedError, TrainingError
 from regard.files import Files
@@ -32,9 +31,10 @@ from regard.training.flops import training_flops
 from regard.training.log import Log
 from regard.training.optimizer import make_optimizers, optimizer_tensors, restore_optimizers, set_learning_rate
 from regard.training.prefetch import on_device
-from regard.training.run_folder import Checkpoint, Progress, RunFolder, step_of
+from regard.training.run_folder import Checkpoint, Progress, RunFolder
 from regard.training.scaling import scale
 from regard.training.schedule import evaluation_interval, is_over, scheduled_rate, total_steps
+from regard.training.selection import choose_weights, is_better, selecting_metric, stopped_early
 from regard.training.speed import Speed
 
 # Consecutive steps with a loss or gradient that is not finite; then the run fails. In float16 each of them halves the
@@ -87,6 +87,7 @@ def train(
     `files` returns the files of the model folder, for the checkpoints. The model is moved to the runtime's device.
     """
     runtime = runtime or Runtime()
+    metric = selecting_metric(task, config)
     model.to(runtime.device)
     optimizers = make_optimizers(model, kind=config.optimizer, weight_decay=config.weight_decay)
     progress, notes = _resume(folder, model, optimizers)
@@ -117,7 +118,8 @@ def train(
             is_last = is_over(progress, config)
             is_evaluated = is_last or step % evaluation_interval(progress, config) == 0
             if is_evaluated:
-                progress = progress.after_evaluation(evaluate(model, task, config, runtime))
+                found = evaluate(model, task, config, runtime)
+                progress = progress.after_evaluation(found, is_better(found, progress.best_evaluation, metric))
                 log.write(step, {f"validation_{name}": value for name, value in progress.validation.items()})
             if is_last or not is_finite or step % LOG_EVERY == 0:
                 log.write(step, _logged(loss, norm, rate, speed) | ({} if is_finite else {"skipped": True}))
@@ -130,7 +132,18 @@ def train(
             yield _report(loss, progress, config, task.unit, speed, note, stopped)
             if stopped:
                 return
-    note, metrics = _choose_weights(model, task, config, folder, progress, runtime)
+    yield from _final_reports(model, task, config, folder, progress, runtime)
+
+
+def _final_reports(
+    model: nn.Module, task: Task, config: TrainingConfig, folder: RunFolder, progress: Progress, runtime: Runtime
+) -> Iterator[Report]:
+    """Give the model its final weights; say why the run ended, and which weights they are."""
+    metric = selecting_metric(task, config)
+    if why := stopped_early(progress, config, metric):
+        yield Report(progress.step, note=why)
+    score = partial(_score, model, task, config, runtime)
+    note, metrics = choose_weights(model, config, folder, progress, metric, score)
     yield Report(progress.step, validation=metrics, note=note)
 
 
@@ -220,6 +233,14 @@ def evaluate(model: nn.Module, task: Task, config: TrainingConfig, runtime: Runt
     return {"loss": loss, **validation.metrics(model, task, loss, batches, runtime=runtime)}
 
 
+def _score(
+    model: nn.Module, task: Task, config: TrainingConfig, runtime: Runtime, what: Literal["loss", "all"]
+) -> dict[str, float]:
+    if what == "all":
+        return evaluate(model, task, config, runtime)
+    return {"loss": _validation_loss(model, task, config, runtime)}
+
+
 def _validation_loss(model: nn.Module, task: Task, config: TrainingConfig, runtime: Runtime) -> float:
     batches = task.validation_batches(max_tokens=config.max_tokens)
     return validation.validation_loss(model, task, batches, runtime)
@@ -284,48 +305,6 @@ def _diverged(folder: RunFolder, reason: str) -> DivergedError:
     saved = folder.folders()
     where = f"the last good checkpoint is {saved[-1]}" if saved else "there is no checkpoint yet"
     return DivergedError(f"{reason}; {where}; try a lower training.learning_rate in another folder")
-
-
-def _choose_weights(
-    model: nn.Module,
-    task: Task,
-    config: TrainingConfig,
-    folder: RunFolder,
-    progress: Progress,
-    runtime: Runtime,
-) -> tuple[str, dict[str, float]]:
-    """Give the model the best weights of the run: the last, the best evaluated, or the mean of the newest.
-
-    Returns a note that says which, and their metrics.
-    """
-    note, metrics = f"kept the weights of step {progress.step}", progress.validation
-    best, best_loss = folder.checkpoints / f"step-{progress.best_step}", progress.best_loss
-    if progress.best_step not in (None, progress.step) and best.is_dir():
-        model.load_state_dict(folder.read(best).weights)
-        note = f"kept the weights of step {progress.best_step}, which has the lowest validation loss"
-        metrics = progress.best_validation
-    if config.average_checkpoints > 1:  # checkpoint averaging
-        before = {name: weight.clone() for name, weight in model.state_dict().items()}
-        newest = _regular_checkpoints(folder, config, progress)[-config.average_checkpoints :]
-        model.load_state_dict(average(folder.read(one).weights for one in newest))
-        loss = _validation_loss(model, task, config, runtime)
-        if best_loss is None or loss < best_loss:
-            note = f"kept the mean of {len(newest)} checkpoints: validation loss {loss:.4f} instead of {best_loss}"
-            return note, evaluate(model, task, config, runtime)
-        model.load_state_dict(before)
-    return note, metrics
-
-
-def _regular_checkpoints(folder: RunFolder, config: TrainingConfig, progress: Progress) -> list[Path]:
-    """The checkpoints that an uninterrupted run would have, without those that a stop signal caused."""
-    steps = {step_of(path): path for path in folder.folders()}
-    return [
-        path
-        for step, path in steps.items()
-        if step % config.checkpoint_every == 0
-        or step % evaluation_interval(progress, config) == 0
-        or step == progress.step
-    ]
 
 
 @contextmanager

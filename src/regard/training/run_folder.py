@@ -82,11 +82,15 @@ class Progress:
             skipped_in_a_row=0 if is_finite else self.skipped_in_a_row + 1,
         )
 
-    def after_evaluation(self, validation: dict[str, float]) -> "Progress":
-        """With the newest evaluation, and with the best one if this is it."""
-        loss = validation["loss"]
-        if math.isfinite(loss) and (self.best_loss is None or loss < self.best_loss):
-            best = replace(self, best_step=self.step, best_loss=loss, best_validation=validation)
+    @property
+    def best_evaluation(self) -> dict[str, float]:
+        """The best evaluation so far; before the first a loss that every other is better than."""
+        return self.best_validation or {"loss": math.inf if self.best_loss is None else self.best_loss}
+
+    def after_evaluation(self, validation: dict[str, float], is_best: bool) -> "Progress":
+        """With the newest evaluation, and whether it is the best so far."""
+        if is_best:
+            best = replace(self, best_step=self.step, best_loss=validation["loss"], best_validation=validation)
             return replace(best, evaluations_since_best=0, validation=validation)
         return replace(self, evaluations_since_best=self.evaluations_since_best + 1, validation=validation)
 

@@ -48,6 +48,7 @@ class CaptionTraining:
 
     name = "captioning"
     unit = "words"
+    main_metric = "cider"
 
     def __init__(
         self, tokenizer: TargetTokenizer, config: CaptioningConfig | None = None, data: Data | None = None

@@ -36,6 +36,7 @@ class ClassificationTraining(RowTraining):
     ) -> None:
         super().__init__(data)
         self.labels, self.metric_names, self.weights = labels, metrics, weights
+        self.main_metric = metrics[0]
 
     def loss(self, model: Any, batch: RowBatch) -> Tensor:
         """Summed over the rows: cross-entropy, with class weights where given; for a score the squared error."""

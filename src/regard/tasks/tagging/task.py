@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.config import Config
 from regard.data.batches import IGNORE_INDEX
 from regard.data.rows import RowBatch, RowSplits
-from regard.metrics.tagging import tagging_metrics
+from regard.metrics.tagging import are_entity_labels, tagging_metrics
 from regard.tasks.row_batches import RowTraining
 
 
@@ -31,6 +31,7 @@ class TaggingTraining(RowTraining):
         """`sentences`: the number of the sentence of each validation row; None: each row is a sentence."""
         super().__init__(data)
         self.labels, self.sentences = labels, sentences
+        self.main_metric = "f1" if are_entity_labels(labels) else "accuracy"
 
     def loss(self, model: Any, batch: RowBatch) -> Tensor:
         """Summed cross-entropy of the words."""

@@ -47,6 +47,7 @@ class TranslationTraining:
 
     name = "translation"
     unit = "tokens"
+    main_metric = "bleu"
 
     def __init__(
         self, tokenizer: TargetTokenizer, config: TranslationConfig | None = None, data: ParallelText | None = None
