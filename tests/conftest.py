@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from regard.cli import main
 from tests.forks import Forks
@@ -16,6 +17,10 @@ from tests.forks import Forks
 # One thread a process: two tests run side by side, and two threads each would wait for one another on two cores.
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
+# The same examples each time, and no bound on time: a test must not depend on chance or on how busy the machine is.
+settings.register_profile("suite", derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("chance", settings.get_profile("suite"), derandomize=False)  # HYPOTHESIS_PROFILE=chance
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 # A model small enough to train in seconds; the same settings as a user would give them.
 TINY = [

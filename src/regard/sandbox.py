@@ -1,13 +1,17 @@
-"""Run a small script on untrusted input in a child process, with bounds on time, memory and output.
+"""Run a small script on untrusted input in a child process, with bounds on processor time, memory and output.
 
 A chat template is a program, and a tokenizer.json can make the tokenizer library loop, panic or allocate without bound.
 Python cannot stop such work inside its own process; a child process can be killed. The child lives as long as its
 `Worker` and answers many requests, so that a request costs microseconds, not the start of a Python process.
+
+The bound on time is one of processor time, which the script sets for each request (`setitimer`): a loaded machine makes
+a harmless request no worse. Time on the clock only ends what waits for ever.
 """
 
 import atexit
 import json
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+
+START_SECONDS = 120.0  # on the clock, for the start of a Python process on a loaded machine
+CLOCK = 15  # seconds on the clock for each second of processor time
 
 
 class LimitError(RegardError):
@@ -26,7 +33,7 @@ class Worker:
     """A child process that runs `script`: one line of JSON in, one line of JSON out, restarted after it was killed."""
 
     def __init__(self, script: Path, *, seconds: float, megabytes: int, max_bytes: int) -> None:
-        self._command = [sys.executable, "-I", str(script), str(megabytes)]
+        self._command = [sys.executable, "-I", str(script), str(megabytes), str(seconds)]
         self._seconds, self._megabytes, self._max_bytes = seconds, megabytes, max_bytes
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
@@ -52,7 +59,9 @@ class Worker:
             self._child = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
             )
-            self._answer(self._child, seconds=30.0)  # it says when it is ready: a cold import is not the request's time
+            self._answer(
+                self._child, START_SECONDS
+            )  # it says when it is ready: a cold import is not the request's time
         return self._child
 
     def _exchange(self, child: "subprocess.Popen[bytes]", line: bytes) -> bytes:
@@ -61,10 +70,10 @@ class Worker:
             child.stdin.write(line)
         except OSError:
             raise self._crashed(child) from None
-        return self._answer(child, self._seconds)
+        return self._answer(child, self._seconds * CLOCK)
 
     def _answer(self, child: "subprocess.Popen[bytes]", seconds: float) -> bytes:
-        """The next line of the child."""
+        """The next line of the child, within so many seconds on the clock."""
         assert child.stdout is not None
         found, deadline = b"", time.monotonic() + seconds
         while not found.endswith(b"\n"):
@@ -79,7 +88,9 @@ class Worker:
         return found
 
     def _crashed(self, child: "subprocess.Popen[bytes]") -> LimitError:
-        child.wait()
+        code = child.wait()
+        if hasattr(signal, "SIGPROF") and code == -signal.SIGPROF:
+            return LimitError(f"took more than {self._seconds:g} s")
         return LimitError(f"crashed, or took more than {self._megabytes} MB")
 
     def _stop(self) -> None:

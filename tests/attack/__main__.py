@@ -11,12 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.attack import faults, flips, fuzz, hostile, kills, sanitizers, strace_faults
-from tests.attack.harness import Case, LeftOutError, Outcome, Row, attempt, preload
+from tests.attack.harness import QUICK_SECONDS, SECONDS, Case, LeftOutError, Outcome, Row, attempt, preload
 
 
 def inputs(cases: Callable[[], Iterator[Case]]) -> Row:
     """A row of hostile inputs; every fifth is the quick share."""
-    return lambda quick: [attempt(case) for number, case in enumerate(cases()) if not quick or number % 5 == 0]
+
+    def row(quick: bool) -> list[Outcome]:
+        most = QUICK_SECONDS if quick else SECONDS
+        return [attempt(case, most) for number, case in enumerate(cases()) if not quick or number % 5 == 0]
+
+    return row
 
 
 ROWS: dict[str, Row] = {

@@ -41,7 +41,7 @@ addEventListener("load", () => {
 });
 </script>"""
 
-pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
 
 
 def ask(figure: Figure, folder) -> dict:
@@ -49,7 +49,7 @@ def ask(figure: Figure, folder) -> dict:
     page = folder / "figure.html"
     page.write_text(to_html(figure).replace("</html>", ASK + "</html>"), encoding="utf-8")
     command = [CHROMIUM, *FLAGS, f"--user-data-dir={folder / 'profile'}", page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     title = re.search(r"<title>(\{.*?\})</title>", done.stdout, re.DOTALL)
     assert title, done.stdout[:500] + done.stderr[-500:]
     return json.loads(title[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))

@@ -350,11 +350,10 @@ def test_sigterm_saves_says_so_and_leaves_with_143(tmp_path, tiny):
     process = subprocess.Popen(
         [sys.executable, "-m", "regard", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 120
-    while not list((tmp_path / "r/checkpoints").glob("step-*")) and time.monotonic() < deadline:
+    while not list((tmp_path / "r/checkpoints").glob("step-*")) and process.poll() is None:
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGTERM)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate()
     assert process.returncode == 143, errors
     assert "and saved; the same command resumes the run" in errors
     assert list((tmp_path / "r/checkpoints").glob("step-*"))

@@ -40,7 +40,7 @@ def test_the_next_ones_are_prepared_by_a_thread_and_no_more_than_those():
     assert not log  # nothing is prepared before the first is asked for
     next(found)
     for _ in range(DEPTH + 2):  # the one taken, those in the queue, and one that waits for room
-        assert prepared.acquire(timeout=10)
+        assert prepared.acquire(timeout=200)
     assert [number for number, _ in log] == list(range(DEPTH + 2))
     assert {name for _, name in log} == {"batches"}
     found.close()

@@ -155,7 +155,7 @@ def _compile(path: Path) -> None:
             check=True,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,  # it takes seconds; a loaded machine is no reason to go without
         )
         made.chmod(0o700)
         made.rename(path)

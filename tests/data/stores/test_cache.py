@@ -92,7 +92,7 @@ def test_the_slower_of_two_builders_takes_the_work_of_the_faster(cache):
 
 
 def _child(barrier, results) -> None:
-    barrier.wait(60)
+    barrier.wait(250)
     results.put(as_texts(cached("key", build, TokenizedPairs.open)))
 
 
@@ -106,7 +106,7 @@ def test_processes_at_the_same_time_all_end_well(cache, damaged):
     children = [context.Process(target=_child, args=(barrier, results)) for _ in range(3)]
     for child in children:
         child.start()
-    assert [results.get(timeout=60) for _ in children] == [PAIRS] * 3
+    assert [results.get(timeout=250) for _ in children] == [PAIRS] * 3
     for child in children:
         child.join()
         assert child.exitcode == 0

@@ -1,6 +1,7 @@
 """Renders chat templates, a line of JSON each way; run by `regard.sandbox.Worker`, never imported."""
 
 import json
+import signal
 import sys
 from datetime import datetime
 
@@ -11,6 +12,12 @@ def bound_memory(megabytes: int) -> None:
     except ImportError:  # Windows: the bound on time remains
         return
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+
+
+def bound_time(seconds: float) -> None:
+    """End this process after so many seconds of processor time from now on; 0: no longer."""
+    if hasattr(signal, "setitimer"):  # not on Windows
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 class RefusedError(Exception):
@@ -54,7 +61,9 @@ def main() -> None:
     bound_memory(int(sys.argv[1]))
     print("ready", flush=True)
     for line in sys.stdin:
+        bound_time(float(sys.argv[2]))
         print(json.dumps(render(json.loads(line))), flush=True)
+        bound_time(0)
 
 
 main()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,12 @@ def bound_memory(megabytes: int) -> None:
     except ImportError:  # Windows: the bound on time remains
         return
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+
+
+def bound_time(seconds: float) -> None:
+    """End this process after so many seconds of processor time from now on; 0: no longer."""
+    if hasattr(signal, "setitimer"):  # not on Windows
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def failure(content: str) -> str | None:
@@ -48,7 +55,9 @@ def main() -> None:
     bound_memory(int(sys.argv[1]))
     print("ready", flush=True)
     for line in sys.stdin:
+        bound_time(float(sys.argv[2]))
         print(json.dumps({"failure": failure(json.loads(line))}), flush=True)
+        bound_time(0)
 
 
 main()
