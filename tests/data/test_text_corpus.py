@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from regard.config import override
 from regard.data import text_corpus
 from regard.data.chunking import TextChunk
+from regard.data.sentences import SentenceCorpus
 from regard.data.text_corpus import TextCorpus, TextDataConfig, select_documents, select_ends
 from regard.errors import ConfigError, DataError
 
@@ -126,3 +127,15 @@ def test_settings():
     for bad in ("validation=0", "validation=1", "on_error=ignore"):
         with pytest.raises(ConfigError):
             override(TextDataConfig(), [bad])
+
+
+@pytest.mark.parametrize("kind", [TextCorpus, SentenceCorpus])
+def test_a_file_of_the_users_own_is_the_validation_part(tmp_path, kind):
+    (tmp_path / "train.txt").write_text("all of this is for training\n")
+    (tmp_path / "valid.txt").write_text("and this is not\n")
+    corpus = kind([tmp_path / "train.txt"], TextDataConfig(dev=(tmp_path / "valid.txt",)))
+    assert "".join(chunk.text for chunk in corpus.training()).strip() == "all of this is for training"
+    assert "".join(chunk.text for chunk in corpus.validation()).strip() == "and this is not"
+    assert tmp_path / "valid.txt" in corpus.files
+    assert corpus.notes == []
+    assert corpus.settings != kind([tmp_path / "train.txt"], TextDataConfig()).settings

@@ -31,15 +31,15 @@ class SentenceCorpus(TextCorpus):
     def __init__(self, paths: Sequence[Path | str], config: TextFilesConfig) -> None:
         super().__init__(paths, config)
         self.settings["blank_lines"] = True
-        if self._lengths is not None:
+        if self._lengths is not None and not self.dev:
             few = "one document is" if self.documents == 1 else f"{self.documents:,} documents are"
             self.notes.append(
                 f"{few} too few to split by documents: the last {config.validation:.0%} of each is for validation"
             )
 
-    def _read(self, report: BadRows) -> Iterator[TextChunk]:
+    def _read(self, paths: Sequence[Path], report: BadRows) -> Iterator[TextChunk]:
         config = self.config
-        return read_documents(self.files, field=config.field, on_error=config.on_error, report=report, blank_lines=True)
+        return read_documents(paths, field=config.field, on_error=config.on_error, report=report, blank_lines=True)
 
 
 def split_sentences(text: str) -> list[str]:

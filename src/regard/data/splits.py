@@ -14,6 +14,11 @@ def is_validation(text: str, fraction: float) -> bool:
     return int.from_bytes(digest, "big") < fraction * 2**64
 
 
-def validation_fraction(examples: int, validation: int) -> float:
-    """The fraction for `is_validation` that holds out about `validation` examples, at most a tenth."""
+def validation_fraction(examples: int, validation: int | None) -> float:
+    """The fraction for `is_validation` that holds out about `validation` examples, at most a tenth.
+
+    None: a twentieth of them, but 100 at least and 2,000 at most.
+    """
+    if validation is None:
+        validation = min(max(examples // 20, 100), 2000)
     return min(validation / examples, 0.1) if examples else 0.0

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from regard.config import Config
 from regard.data.chunking import TextChunk
+from regard.data.dev_files import DevFilesConfig
 from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.documents import expand_patterns, read_documents
 from regard.data.splits import is_validation
@@ -15,7 +15,7 @@ from regard.data.splits import is_validation
 TOKENIZER_SAMPLE = 200_000_000  # characters to train a tokenizer on; more take longer and change little
 
 
-class TextFilesConfig(Config):
+class TextFilesConfig(DevFilesConfig):
     """How text files are read and split."""
 
     field: str = Field(
@@ -51,12 +51,17 @@ class TextCorpus:
 
     def __init__(self, paths: Sequence[Path | str], config: TextFilesConfig) -> None:
         """Reads everything once, to count it and find bad rows: DataError, or a report in `notes`."""
-        self.files = expand_patterns(paths)
+        self.paths = expand_patterns(paths)
+        self.dev = expand_patterns(config.dev) if config.dev else []
+        self.files = [*self.paths, *self.dev]
         self.config = config
         # Part of the cache key of the tokenized dataset.
         self.settings: dict[str, Any] = config.model_dump(mode="json", include={"field", "on_error", "validation"})
         bad = BadRows()
-        self._count(self._read(bad))
+        self._count(self.chunks(bad))
+        if self.dev:
+            self.settings |= {"validation": 0, "dev": len(self.dev)}
+            sum(1 for _ in self._read(self.dev, bad))
         self.notes = bad.summary()
 
     def _count(self, chunks: Iterator[TextChunk]) -> None:
@@ -73,17 +78,17 @@ class TextCorpus:
                 lengths.append(0)
         self._lengths = lengths[:-1] if self.documents < few else None
 
-    def chunks(self) -> Iterator[TextChunk]:
-        """All documents."""
-        return self._read(BadRows())
+    def chunks(self, report: BadRows | None = None) -> Iterator[TextChunk]:
+        """All documents but those of `data.dev`."""
+        return self._read(self.paths, BadRows() if report is None else report)
 
     def training(self) -> Iterator[TextChunk]:
         """The training documents."""
-        return self._part(validation=False)
+        return self.chunks() if self.dev else self._part(validation=False)
 
     def validation(self) -> Iterator[TextChunk]:
         """The validation documents."""
-        return self._part(validation=True)
+        return self._read(self.dev, BadRows()) if self.dev else self._part(validation=True)
 
     def sample(self) -> Iterator[str]:
         """Texts to train a tokenizer on: the training documents, or a sample of about 200 MB from all over them."""
@@ -94,8 +99,8 @@ class TextCorpus:
                 taken += len(chunk.text)
                 yield chunk.text
 
-    def _read(self, report: BadRows) -> Iterator[TextChunk]:
-        return read_documents(self.files, field=self.config.field, on_error=self.config.on_error, report=report)
+    def _read(self, paths: Sequence[Path], report: BadRows) -> Iterator[TextChunk]:
+        return read_documents(paths, field=self.config.field, on_error=self.config.on_error, report=report)
 
     def _part(self, validation: bool) -> Iterator[TextChunk]:
         if self._lengths is None:

@@ -3,6 +3,7 @@
     regard demo                                           synthetic sentences, stopped after three minutes
     regard train translator -o runs/t                     the same, all 1,400 steps
     regard train translator pairs.tsv.gz -o runs/mine     your own pairs, thirty minutes
+    regard train translator train.de train.en data.dev=val.de,val.en -o runs/multi30k
 
 On synthetic sentences: 1.0 million parameters, 8,000 to 10,000 target tokens a second on two cores of a small server
 CPU. `regard demo` stopped after 1,053 steps with 97.2 % of 1,000 held-out sentences exactly right with four beams
@@ -79,7 +80,7 @@ def on_pairs() -> TranslationRun:
             zero_init_residual=True,
         ),
         task=TranslationConfig(label_smoothing=0.1),
-        data=TranslationDataConfig(),
+        data=TranslationDataConfig(validation=None),
         training=TrainingConfig(
             steps=6000,
             minutes=30,  # the schedule follows the clock: a longer run is training.minutes=120

@@ -237,3 +237,40 @@ def test_validation_share():
     assert validation_fraction(100_000, 2000) == 0.02
     assert validation_fraction(1000, 2000) == 0.1
     assert validation_fraction(0, 2000) == 0
+
+
+def columns_of(tmp_path, text, on_error="skip"):
+    file = tmp_path / "pairs.tsv"
+    file.write_text(text, encoding="utf-8")
+    report = BadRows()
+    return list(read_pairs([file], on_error=on_error, report=report, longest=250)), report
+
+
+def test_a_tab_inside_a_sentence_is_a_bad_line(tmp_path):
+    text = "a dog\tein Hund\n" * 5 + "a \tcat\teine Katze\n" + "a cow\teine Kuh\n"
+    pairs, report = columns_of(tmp_path, text)
+    assert len(pairs) == 6
+    assert ("a", "cat") not in pairs
+    wanted = "pairs.tsv:6: wrong columns: got 3, the file has 2: a tab inside a sentence?"
+    assert str(report.first[0]).endswith(wanted)
+    with pytest.raises(DataError, match="wrong columns: got 3, the file has 2"):
+        columns_of(tmp_path, text, "stop")
+
+
+def test_a_third_column_is_named(tmp_path):
+    pairs, report = columns_of(tmp_path, "Go.\tVe.\tCC-BY 2.0 (France)\n" * 3 + "Hi.\tHola.\n")
+    assert pairs == [("Go.", "Ve.")] * 3
+    assert report.notes == ["3 columns: source, target; the third is not read ('CC-BY 2.0 (France)')"]
+    assert report.count == 1
+
+
+@pytest.mark.parametrize("header", ["source\ttarget", "English\tSpanish", "en\tde", '"src"\t"tgt"'])
+def test_a_header_line_is_no_pair(tmp_path, header):
+    pairs, report = columns_of(tmp_path, f"{header}\nGo.\tVe.\n")
+    assert pairs == [("Go.", "Ve.")]
+    assert "is a header" in report.summary()[0]
+
+
+def test_sentences_are_no_header(tmp_path):
+    pairs, _ = columns_of(tmp_path, "No\tNo\nSource of life\tFuente de vida\n")
+    assert len(pairs) == 2

@@ -35,12 +35,13 @@ class BadRow:
 class BadRows:
     """Report of skipped rows: how many of each kind, and the first five.
 
-    `excluded` counts valid rows that are not used as examples, by reason.
+    `excluded` counts valid rows that are not used as examples, by reason. `notes` say what else a reader found.
     """
 
     first: list[BadRow] = field(default_factory=list)
     by_reason: Counter[str] = field(default_factory=Counter)
     excluded: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -53,7 +54,7 @@ class BadRows:
 
     def summary(self) -> list[str]:
         """Lines for the user: the counts, then the first bad rows. Empty if nothing was skipped."""
-        others = [f"left out: {count:,} {why}" for why, count in self.excluded.items()]
+        others = [*dict.fromkeys(self.notes), *(f"left out: {count:,} {why}" for why, count in self.excluded.items())]
         if not self.count:
             return others
         kinds = ", ".join(f"{reason} {count:,}" for reason, count in self.by_reason.most_common())

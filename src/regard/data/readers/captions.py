@@ -66,9 +66,10 @@ def read_captions(
 
     .jsonl has {"image": "a.jpg", "caption": "…"} or "captions": [...] a line; .tsv a.jpg<tab>caption, or Flickr's
     a.jpg#0<tab>caption; .csv a header and commas or Flickr's bars; .json COCO's images and annotations, or a list of
-    the objects of .jsonl. A bad row is a DataError, or with "skip" goes to `report`. Images without a caption, and
-    captions of missing images (Flickr8k's own file has five), always go to `report`; if more images are missing than
-    found, that is a DataError too. Names that lead out of the folder are bad rows.
+    the objects of .jsonl. A bad row is a DataError, or with "skip" goes to `report`. Captions of missing images
+    (Flickr8k's own file has five) always go to `report`; if more images are missing than found, that is a DataError
+    too. Images without a caption are counted as excluded: they may be of another split. Names that lead out of the
+    folder are bad rows.
     """
     folder, file = Path(folder), Path(file)
     check_file(file)
@@ -94,8 +95,8 @@ def read_captions(
             f"{file}: {report.by_reason[MISSING]:,} of its lines name images that are not in {folder}, more than "
             f"name images that are; the first: {report.first[0]}; give their folder, or set data.on_error=skip"
         )
-    for name in (name for name in _image_names(folder) if name not in found):
-        report.add(BadImage(folder / name, 0, "no caption", f"{file.name} has none for it"))
+    if without := sum(name not in found for name in _image_names(folder)):
+        report.excluded[f"images of {folder} without a caption in {file.name}"] += without
     return [CaptionedImage(folder / name, tuple(captions), name) for name, captions in found.items()]
 
 

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
 from regard.data.readers.bad_rows import CONTROL_CHARACTER, BadRow, BadRows, OnError
 from regard.data.readers.lines import MAX_LINE_BYTES, format_suffix, read_lines
+from regard.data.readers.pair_columns import PairColumns, look_at_columns
 from regard.errors import DataError
 
 WANTED = "wanted one .tsv or .jsonl file, or two text files that match line by line (each may be .gz or .zst)"
@@ -39,7 +41,13 @@ def _good_pairs(
 ) -> Iterator[tuple[str, str]]:
     good = number = 0
     first: BadRow | None = None
+    columns = look_at_columns(paths[0]) if split is _columns else PairColumns()
+    if split is _columns:
+        split = partial(_columns, count=columns.count)
+        report.notes += columns.notes()
     for number, lines in enumerate(rows, 1):
+        if number == 1 and columns.header:
+            continue
         try:
             source, target = split(*(_text(line, side) for side, line in enumerate(lines)))
             pair = _sentence(source, 0, longest), _sentence(target, 1, longest)
@@ -95,10 +103,13 @@ def _text(line: bytes, side: int) -> str:
         ) from None
 
 
-def _columns(line: str) -> tuple[str, str]:
-    columns = line.split("\t", 2)
+def _columns(line: str, count: int | None = None) -> tuple[str, str]:
+    columns = line.split("\t")
     if len(columns) < 2:
         raise _BadLineError("wrong columns", "got no tab, wanted source<tab>target", 0)
+    if count is not None and len(columns) != count:
+        detail = f"got {len(columns)}, the file has {count}: a tab inside a sentence?"
+        raise _BadLineError("wrong columns", detail, 0)
     return columns[0], columns[1]
 
 

@@ -6,12 +6,13 @@ its source files without importing them. One document a topic, one a module.
 
 import ast
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from regard.data.chunking import TextChunk, chunk_text
 from regard.data.readers.bad_rows import BadRows
+from regard.data.readers.documents import read_documents
 from regard.data.text_corpus import TextCorpus, TextDataConfig
 
 SKIPPED_FOLDERS = {
@@ -32,8 +33,8 @@ class PythonDocs(TextCorpus):
     def __init__(self, config: TextDataConfig) -> None:
         super().__init__(files(), config)
 
-    def _read(self, report: BadRows) -> Iterator[TextChunk]:
-        return documents()
+    def _read(self, paths: Sequence[Path], report: BadRows) -> Iterator[TextChunk]:
+        return read_documents(paths, report=report) if paths == self.dev else documents()
 
 
 def documents() -> Iterator[TextChunk]:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor
 
-from regard.config import Config
+from regard.config import absolute_path
+from regard.data.dev_files import DevFilesConfig
 from regard.data.readers.bad_rows import BadRows
-from regard.data.readers.captions import BadImage, CaptionedImage, folder_and_file, read_captions, split_validation
+from regard.data.readers.caption_splits import read_split
+from regard.data.readers.captions import BadImage, CaptionedImage, split_validation
 from regard.data.stores.images import prepare_images
 from regard.errors import DataError
 from regard.huggingface.hub import find
@@ -33,7 +35,7 @@ DEFAULT_DATA = "drawn scenes"
 TOKENIZER_SCENES = 1_000  # scenes a tokenizer is trained on: they have few words, and these contain all of them
 
 
-class CaptionDataConfig(Config):
+class CaptionDataConfig(DevFilesConfig):
     """How the user's images and captions are read, or scenes drawn when there are none."""
 
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line: stop there, or skip it")
@@ -42,7 +44,10 @@ class CaptionDataConfig(Config):
     whole_word_tokens: int = Field(
         0, ge=0, description="tokens of the vocabulary that are the commonest words, unsplit"
     )
+    images: Path | None = Field(None, description="a list of image names, one a line: train on these alone")
     captions_per_scene: int = Field(1, ge=1, le=9, description="true captions of a drawn scene; 1: the complete one")
+
+    _whole_path = field_validator("images")(absolute_path)
 
 
 CaptioningRun = RunConfig[CaptionDataConfig, CaptionerConfig, CaptioningConfig]
@@ -51,6 +56,7 @@ CaptioningRun = RunConfig[CaptionDataConfig, CaptionerConfig, CaptioningConfig]
 def prepare(run: CaptioningRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
     """The captioning task on the user's folder and file, or on drawn scenes when there are none."""
     config, settings = run.model, run.data
+    settings.check_has_files(bool(inputs.paths))
     corpus = ImageCorpus(inputs.paths, settings) if inputs.paths else None
     tokenizer = load_or_make_tokenizer(
         BPETokenizer,
@@ -141,9 +147,13 @@ def captioned_split(
     paths: Sequence[Path], settings: CaptionDataConfig, report: BadRows
 ) -> tuple[list[CaptionedImage], list[CaptionedImage]]:
     """The images to train on and the held-out ones; captions that are too long are counted in `report`."""
-    folder, file = folder_and_file(paths)
-    found = read_captions(folder, file, on_error=settings.on_error, report=report)
-    return split_validation(_short_enough(found, settings.max_length, report), settings.validation)
+    training, validation = read_split(
+        paths, settings.dev, images=settings.images, on_error=settings.on_error, report=report
+    )
+    training = _short_enough(training, settings.max_length, report)
+    if validation is None:
+        return split_validation(training, settings.validation)
+    return training, _short_enough(validation, settings.max_length, report)
 
 
 def _short_enough(found: Sequence[CaptionedImage], max_length: int, report: BadRows) -> list[CaptionedImage]:

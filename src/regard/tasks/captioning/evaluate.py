@@ -16,7 +16,8 @@ import numpy as np
 import torch
 
 from regard.data.readers.bad_rows import BadRows
-from regard.data.readers.captions import BadImage, CaptionedImage, folder_and_file, read_captions
+from regard.data.readers.caption_splits import read_listed
+from regard.data.readers.captions import BadImage, CaptionedImage
 from regard.errors import DataError, ImageError
 from regard.generation import Strategy
 from regard.inspection.alignment import cross_attention_weights
@@ -58,10 +59,11 @@ def evaluate(captioner: Captioner, request: EvaluationRequest) -> dict[str, Any]
 
 
 def test_images(captioner: Captioner, folder: Path, paths: Sequence[Path]) -> TestSet:
-    """All images of the user's folder with their captions, or the validation data of the run."""
+    """The images of the user's folder with their captions, of a third file those that it lists; or the validation
+    data of the run."""
     bad = BadRows()
     if paths:
-        return TestSet(_read(captioner, read_captions(*folder_and_file(paths), on_error="skip", report=bad), bad), bad)
+        return TestSet(_read(captioner, read_listed(paths, bad), bad), bad)
     run = validation_of(folder, "the folder of images and the file of captions")
     settings = CaptionDataConfig.model_validate(run.settings["data"])
     if run.data:

@@ -163,4 +163,5 @@ Corpus = SentenceCorpus | StoryCorpus
 
 
 def open_corpus(paths: Sequence[Path], config: MaskedDataConfig) -> Corpus:
+    config.check_has_files(bool(paths))
     return SentenceCorpus(paths, config) if paths else StoryCorpus(config)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from regard.config import Config
+from regard.data.dev_files import DevFilesConfig
 from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.pairs import MAX_WORD_CHARACTERS, read_pairs
 from regard.data.splits import is_validation, validation_fraction
@@ -28,13 +28,14 @@ EXAMPLE = "we are eating bread"
 OWN_EXAMPLE = "a sentence of yours"
 DEFAULT_DATA = "synthetic English and Spanish sentences"
 TOKENIZER_PAIRS = 2_000_000  # pairs a tokenizer is trained on; more take longer and change nothing
+SYNTHETIC_VALIDATION = 2000  # pairs held out where data.validation is none
 SYNTHETIC_TOKENIZER_PAIRS = 30_000  # the grammar has few words: these contain all of them
 
 Pairs = Iterator[tuple[str, str]]
 Part = Literal["training", "validation"]
 
 
-class TranslationDataConfig(Config):
+class TranslationDataConfig(DevFilesConfig):
     """How sentence pairs are read, or generated when no files are given, and split."""
 
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad line: stop there, or skip it")
@@ -43,7 +44,11 @@ class TranslationDataConfig(Config):
         ge=1,
         description=f"words a side; a line with more, or {MAX_WORD_CHARACTERS} times as many characters, is bad",
     )
-    validation: int = Field(2000, ge=1, description="pairs held out for validation, at most a tenth of all")
+    validation: int | None = Field(
+        2000,
+        ge=1,
+        description="pairs held out for validation, at most a tenth of all; none: a twentieth, at most 2,000",
+    )
     whole_word_tokens: int = Field(
         0, ge=0, description="tokens of the vocabulary that are the commonest words, unsplit"
     )
@@ -57,7 +62,7 @@ TranslationRun = RunConfig[TranslationDataConfig, Seq2SeqConfig, TranslationConf
 
 def prepare(run: TranslationRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
     """The translation task on the user's files, or on synthetic sentences when there are none."""
-    corpus = PairFiles(inputs.paths, run.data) if inputs.paths else SyntheticPairs(run.data)
+    corpus = open_corpus(inputs.paths, run.data)
     tokenizer = load_or_make_tokenizer(
         BPETokenizer,
         tokenizer_file,
@@ -107,32 +112,45 @@ def _tokenized(corpus: "PairFiles | SyntheticPairs", part: Part, tokenizer: BPET
     return cached(key, build, TokenizedPairs.open)
 
 
+def open_corpus(paths: Sequence[Path], config: TranslationDataConfig) -> "PairFiles | SyntheticPairs":
+    """The pairs of the user's files, or synthetic ones."""
+    config.check_has_files(bool(paths))
+    return PairFiles(paths, config) if paths else SyntheticPairs(config)
+
+
 class PairFiles:
-    """The user's pairs. The held-out part shares no source sentence with the training part."""
+    """The user's pairs. The held-out part shares no source sentence with the training part; or it is `data.dev`."""
 
     def __init__(self, paths: Sequence[Path], config: TranslationDataConfig) -> None:
         """Reads everything once, to count it and to find bad lines: DataError, or lines in `notes`."""
-        self.files = list(paths)
+        self.paths = list(paths)
         self.config = config
-        # What the tokens on disk depend on, besides the files and the tokenizer.
-        self.settings: dict[str, Any] = config.model_dump(mode="json", exclude={"word_vectors"})
+        # What the tokens on disk depend on, besides the tokenizer.
+        self.files = [*self.paths, *config.dev]
+        self.settings: dict[str, Any] = config.model_dump(mode="json", exclude={"word_vectors", "dev"})
         bad = BadRows()
-        count = sum(1 for _ in self._read(bad))
+        count = sum(1 for _ in self._read(self.paths, bad))
         self.share = validation_fraction(count, config.validation)
+        if config.dev:
+            self.settings |= {"validation": 0, "dev": len(config.dev)}
+            self.share = 0
+            sum(1 for _ in self._read(config.dev, bad))
         self.notes = bad.summary()
 
     def training(self) -> Pairs:
-        return (pair for pair in self._read(BadRows()) if not is_validation(pair[0], self.share))
+        return (pair for pair in self._read(self.paths, BadRows()) if not is_validation(pair[0], self.share))
 
     def validation(self) -> Pairs:
-        return (pair for pair in self._read(BadRows()) if is_validation(pair[0], self.share))
+        if self.config.dev:
+            return self._read(self.config.dev, BadRows())
+        return (pair for pair in self._read(self.paths, BadRows()) if is_validation(pair[0], self.share))
 
     def sample(self) -> Pairs:
         """Pairs to train a tokenizer on."""
         return islice(self.training(), TOKENIZER_PAIRS)
 
-    def _read(self, report: BadRows) -> Pairs:
-        return read_pairs(self.files, on_error=self.config.on_error, report=report, longest=self.config.max_length)
+    def _read(self, paths: Sequence[Path], report: BadRows) -> Pairs:
+        return read_pairs(paths, on_error=self.config.on_error, report=report, longest=self.config.max_length)
 
 
 class SyntheticPairs:
@@ -148,7 +166,7 @@ class SyntheticPairs:
         return self._pairs(self.config.num_pairs, "train")
 
     def validation(self) -> Pairs:
-        return self._pairs(self.config.validation, "validation")
+        return self._pairs(self.config.validation or SYNTHETIC_VALIDATION, "validation")
 
     def sample(self) -> Pairs:
         """Pairs to train a tokenizer on."""

@@ -15,7 +15,7 @@ from regard.metrics.alignment import Link, parse_pharaoh
 from regard.synthetic.translation.passages import passages
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.run_settings import ReadingConfig, override_reading, read_run_settings, validation_of
-from regard.tasks.translation.data import PairFiles, TranslationDataConfig
+from regard.tasks.translation.data import SYNTHETIC_VALIDATION, PairFiles, TranslationDataConfig
 from regard.tokenizers.words import split_words, whitespace_word_ids
 
 
@@ -82,7 +82,8 @@ def _reading(request: EvaluationRequest, strict: bool) -> PairReadingConfig:
 
 
 def _synthetic(config: TranslationDataConfig) -> Iterator[Item]:
-    for pair in passages(config.validation, most=config.max_sentences, split="validation"):
+    count = config.validation or SYNTHETIC_VALIDATION
+    for pair in passages(count, most=config.max_sentences, split="validation"):
         source, target = words_by_spaces(pair.source), words_by_spaces(pair.target)
         sure, possible = (to_spaced_words(links, source, target) for links in (pair.sure, pair.possible))
         yield Item(pair.source, pair.target, sure, possible)

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor
 
-from regard.config import Config
+from regard.config import Config, absolute_path
+from regard.data.dev_files import DevFilesConfig
 from regard.data.masking import MaskingVocab
 from regard.data.readers.bad_rows import BadRows
-from regard.data.readers.captions import CaptionedImage, folder_and_file, read_captions, split_validation
+from regard.data.readers.caption_splits import read_split
+from regard.data.readers.captions import CaptionedImage, split_validation
 from regard.data.readers.easy_vqa import ImageQuestion, read_easy_vqa
 from regard.data.readers.regions import read_regions
 from regard.data.regions import ImageRegions, Regions, grid_regions
@@ -82,12 +84,15 @@ class SceneDataConfig(Config):
     statements_per_scene: int = Field(5, ge=0, le=10, description="true statements of each, and as many near misses")
 
 
-class ImageDataConfig(Config):
+class ImageDataConfig(DevFilesConfig):
     """How the user's images with captions are read; their regions are all in memory."""
 
     regions: Path | None = Field(None, description="a .npz or .safetensors of features, boxes and names of the images")
     validation: int = Field(500, ge=2, description="images held out for validation, at most a tenth of all")
+    images: Path | None = Field(None, description="a list of image names, one a line: train on these alone")
     on_error: Literal["stop", "skip"] = Field("stop", description="at a bad caption: stop there, or skip it")
+
+    _whole_path = field_validator("images")(absolute_path)
 
 
 class FineTuningDataConfig(Config):
@@ -179,8 +184,7 @@ def _captioned_images(
     settings: ImageDataConfig, run: PretrainingRun, inputs: TrainingInputs, tokenizer_file: Path
 ) -> tuple[ImageTextData, ViLBERTForPreTrainingConfig, list[str]]:
     bad = BadRows()
-    captioned = read_captions(*folder_and_file(inputs.paths), on_error=settings.on_error, report=bad)
-    training, validation = split_validation(captioned, settings.validation)
+    training, validation = captioned_split(inputs.paths, settings, bad)
     texts = [text for one in training for text in one.captions]
     tokenizer = encoder_tokenizer(inputs, texts, run.model.vocab_size, tokenizer_file)
     config = fit_to_tokenizer(run.model, inputs, tokenizer)
@@ -193,6 +197,16 @@ def _captioned_images(
         f"{len(training):,} images to train on, {len(validation):,} held out; {tokenizer.vocab_size:,} tokens",
     ]
     return data, config, notes
+
+
+def captioned_split(
+    paths: Sequence[Path], settings: ImageDataConfig, report: BadRows
+) -> tuple[list[CaptionedImage], list[CaptionedImage]]:
+    """The images to train on and the held-out ones."""
+    training, validation = read_split(
+        paths, settings.dev, images=settings.images, on_error=settings.on_error, report=report
+    )
+    return split_validation(training, settings.validation) if validation is None else (training, validation)
 
 
 class _RegionReader:

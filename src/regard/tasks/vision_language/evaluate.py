@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.readers.bad_rows import BadRows
-from regard.data.readers.captions import folder_and_file, read_captions, split_validation
+from regard.data.readers.caption_splits import read_listed
+from regard.data.readers.captions import CaptionedImage
 from regard.data.readers.easy_vqa import read_easy_vqa
 from regard.errors import DataError
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.run_settings import validation_of
+from regard.tasks.vision_language.data import ImageDataConfig, captioned_split
 from regard.tasks.vision_language.evaluate_scenes import score_attention, score_pairs, score_questions, score_retrieval
 from regard.tasks.vision_language.pipeline import (
     ImageTextMatcher,
@@ -31,10 +33,13 @@ NUM_CANDIDATES = 100  # images among which the right one is retrieved
 def evaluate_retrieval(matcher: ImageTextMatcher, request: EvaluationRequest) -> dict[str, Any]:
     """Recall of the right image, among 100 or `limit`, for its first caption, and of the caption for its image."""
     if request.paths:
-        return _score_captioned(matcher, request.paths, None, request.limit)
+        bad = BadRows()
+        return _score_captioned(matcher, read_listed(request.paths, bad), bad, request.limit)
     run = validation_of(request.folder, "the folder of images and the file of captions")
     if run.data:
-        return _score_captioned(matcher, run.data, run.settings["data"]["validation"], request.limit)
+        bad = BadRows()
+        settings = ImageDataConfig.model_validate(run.settings["data"] | {"on_error": "skip"})
+        return _score_captioned(matcher, captioned_split(run.data, settings, bad)[1], bad, request.limit)
     return score_retrieval(matcher, request.limit or NUM_CANDIDATES) | _attention(matcher)
 
 
@@ -53,14 +58,10 @@ def evaluate_answers(pipeline: VisualQuestionAnswering | Pointer, request: Evalu
 
 
 def _score_captioned(
-    matcher: ImageTextMatcher, paths: Sequence[Path], validation: int | None, limit: int | None
+    matcher: ImageTextMatcher, captioned: Sequence[CaptionedImage], bad: BadRows, limit: int | None
 ) -> dict[str, Any]:
-    """On all captions of a file, or on the validation split of a run."""
-    bad = BadRows()
-    found = read_captions(*folder_and_file(paths), on_error="skip", report=bad)
-    if validation is not None:
-        found = split_validation(found, validation)[1]
-    found = found[: limit or NUM_CANDIDATES]
+    """On the first captions of these images; `bad` are the lines that were left out."""
+    found = captioned[: limit or NUM_CANDIDATES]
     scores = score_pairs(matcher, [one.captions[0] for one in found], [matcher.regions_of(one.image) for one in found])
     return scores | ({"bad_lines": bad.summary()} if bad.count else {})
 
