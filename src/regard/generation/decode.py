@@ -92,8 +92,8 @@ def generate(model: Generator, inputs: Any, strategy: Strategy, limits: Limits) 
     return strategy.search(model, inputs, limits)
 
 
-# Given logits (B, V), the number of each row, and the tokens of each so far, its prompt included: the next tokens (B,).
-Choose = Callable[[Tensor, list[int], list[list[int]]], Tensor]
+# Given logits (B, V), the number of each row, how many tokens it has, and those, its prompt included: the next (B,).
+Choose = Callable[[Tensor, list[int], list[int], list[list[int]]], Tensor]
 
 
 class Next(NamedTuple):
@@ -105,7 +105,7 @@ class Next(NamedTuple):
 
 
 # Given the tokens before (B,), the state, the number of the step and each row's sequence: the next tokens.
-DecodeStep = Callable[[Tensor, Any, int, "list[_Sequence]"], Next]
+DecodeStep = Callable[[Tensor, Any, int, "list[RunningText]"], Next]
 
 
 def eos_ids(special_ids: Any, limits: Limits) -> list[int]:
@@ -139,10 +139,11 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """Generate all rows together with tokens from `choose`, `num_samples` rows for each input."""
 
-    def decode_step(tokens: Tensor, state: Any, step: int, sequences: list[_Sequence]) -> Next:
+    def decode_step(tokens: Tensor, state: Any, step: int, sequences: list[RunningText]) -> Next:
         logits, state = model.step(tokens, state)
         total = mask_banned(logits, model.config.special_ids, limits, step)
-        tokens = choose(logits, [one.number for one in sequences], [one.context for one in sequences])
+        numbers, steps = [one.number for one in sequences], [len(one.tokens) for one in sequences]
+        tokens = choose(logits, numbers, steps, [one.context for one in sequences])
         return Next(tokens, logits.gather(1, tokens[:, None])[:, 0] - total, state)
 
     return _decode(model, inputs, limits, decode_step, num_samples)
@@ -162,7 +163,7 @@ def decode_unscored(model: Any, inputs: Any, limits: Limits, shortlist: ArgmaxSh
         for step in (0, limits.min_new_tokens)
     )
 
-    def decode_step(tokens: Tensor, state: Any, step: int, _sequences: list[_Sequence]) -> Next:
+    def decode_step(tokens: Tensor, state: Any, step: int, _sequences: list[RunningText]) -> Next:
         hidden, state = model.decode_step(tokens, state)
         tokens = shortlist.argmax(hidden, first if step < limits.min_new_tokens else later)
         if (tokens < 0).any():
@@ -182,7 +183,7 @@ def _decode(
     if num_samples > 1:
         state.reorder(torch.arange(count, device=state.first.device)[:, None].expand(-1, num_samples))
     tokens = state.first
-    sequences = [_Sequence.start(number, num_samples, limits) for number in range(count * num_samples)]
+    sequences = [RunningText.start(number, num_samples, limits) for number in range(count * num_samples)]
     running = sequences
     step = 0
     while running:
@@ -198,13 +199,18 @@ def _decode(
             tokens = tokens[rows]
             running = [running[row] for row in kept]
         step += 1
+    return ranked(sequences, num_samples)
+
+
+def ranked(sequences: "list[RunningText]", num_samples: int) -> list[list[Hypothesis]]:
+    """The texts of each input, the most probable first."""
     found = [Hypothesis(one.tokens, one.total, one.total, one.ended, one.sample) for one in sequences]
     by_input = [found[start : start + num_samples] for start in range(0, len(found), num_samples)]
     return [sorted(samples, key=lambda one: -one.score) for samples in by_input]
 
 
 @dataclass
-class _Sequence:
+class RunningText:
     """One text while it is generated."""
 
     number: int
@@ -216,7 +222,7 @@ class _Sequence:
     ended: bool = False
 
     @classmethod
-    def start(cls, number: int, num_samples: int, limits: Limits) -> "_Sequence":
+    def start(cls, number: int, num_samples: int, limits: Limits) -> "RunningText":
         row, sample = divmod(number, num_samples)
         return cls(number, row, sample, list(limits.prompts[row]) if limits.prompts else [])
 

@@ -3,6 +3,7 @@
 Greedy()                                the most probable token; scored=False is faster and gives no log probability
 Sample(temperature=0.8, top_p=0.9)      random sampling (top-k, nucleus, min-p); num_samples=10 for ten texts
 Beam(4, length_penalty=0.6)             beam search
+Greedy(draft=PromptLookup())            the same text, sooner
 """
 
 import math
@@ -16,6 +17,7 @@ from torch import Tensor
 from regard.errors import ConfigError
 from regard.generation.beam import beam_search
 from regard.generation.decode import Generator, Hypothesis, Limits, Strategy, decode, decode_unscored, shortlist_of
+from regard.generation.speculative import Draft, decode_drafted
 from regard.layers.sampling import apply_temperature, cut_tail
 from regard.ops.topk import argmax
 
@@ -27,23 +29,30 @@ class Greedy:
     """The most probable token at each step; a repetition penalty above 1 makes earlier tokens less probable.
 
     scored=False gives the same texts faster where the model has an argmax shortlist, with NaN for log probabilities.
+    A draft gives the same texts in fewer steps (generation/speculative.py).
     """
 
     repetition_penalty: float = 1.0
     scored: bool = True
+    draft: Draft | None = None
 
     def __post_init__(self) -> None:
         _check_penalty(self.repetition_penalty)
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
-        shortlist = shortlist_of(model) if not self.scored and self.repetition_penalty == 1.0 else None
+        is_plain = self.repetition_penalty == 1.0 and self.draft is None
+        shortlist = shortlist_of(model) if not self.scored and is_plain else None
         if shortlist is not None:
             return decode_unscored(model, inputs, limits, shortlist)
 
-        def choose(logits: Tensor, rows: list[int], contexts: list[list[int]]) -> Tensor:
+        def choose(logits: Tensor, _rows: list[int], _steps: list[int], contexts: list[list[int]]) -> Tensor:
             return argmax(penalize_repetition(logits, contexts, self.repetition_penalty))
 
-        return decode(model, inputs, limits, choose)
+        return (
+            decode_drafted(model, self.draft, inputs, limits, choose)
+            if self.draft
+            else decode(model, inputs, limits, choose)
+        )
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,7 @@ class Sample:
     top_k keeps the k most probable tokens, top_p (nucleus sampling) the most probable that together reach this
     probability, min_p those with at least this share of the highest probability. Sample s of input i has its own random
     stream (seed, i, s), so its text does not depend on the rest of the batch. Each input gets `num_samples` texts, the
-    most probable first.
+    most probable first. A draft gives the same texts in fewer steps (generation/speculative.py).
     """
 
     temperature: float = 1.0
@@ -63,6 +72,7 @@ class Sample:
     repetition_penalty: float = 1.0
     seed: int = 0
     num_samples: int = 1
+    draft: Draft | None = None
 
     def __post_init__(self) -> None:
         if self.temperature == math.inf:
@@ -85,16 +95,19 @@ class Sample:
 
     def search(self, model: Generator, inputs: Any, limits: Limits) -> list[list[Hypothesis]]:
         row_ids = limits.row_ids or range(len(limits.max_new_tokens))
-        streams = [
-            np.random.Generator(np.random.Philox(key=[self.seed, row_id], counter=[0, 0, 0, sample]))
+        uniforms = [
+            _Uniforms(np.random.Philox(key=[self.seed, row_id], counter=[0, 0, 0, sample]))
             for row_id in row_ids
             for sample in range(self.num_samples)
         ]
 
-        def choose(logits: Tensor, rows: list[int], contexts: list[list[int]]) -> Tensor:
-            uniform = torch.tensor([streams[row].random() for row in rows], dtype=torch.float64, device=logits.device)
+        def choose(logits: Tensor, rows: list[int], steps: list[int], contexts: list[list[int]]) -> Tensor:
+            numbers = [uniforms[row].at(step) for row, step in zip(rows, steps, strict=True)]
+            uniform = torch.tensor(numbers, dtype=torch.float64, device=logits.device)
             return self.pick(penalize_repetition(logits, contexts, self.repetition_penalty), uniform)
 
+        if self.draft:
+            return decode_drafted(model, self.draft, inputs, limits, choose, self.num_samples)
         return decode(model, inputs, limits, choose, self.num_samples)
 
     def pick(self, logits: Tensor, uniform: Tensor) -> Tensor:
@@ -109,6 +122,19 @@ class Sample:
         if self.min_p == 0:
             return probabilities
         return probabilities.masked_fill(probabilities < self.min_p * probabilities.amax(-1, keepdim=True), 0.0)
+
+
+class _Uniforms:
+    """A stream of random numbers from 0 to 1, one a step; a draft looks some of them up before their step."""
+
+    def __init__(self, source: np.random.BitGenerator) -> None:
+        self._stream = np.random.Generator(source)
+        self._drawn: list[float] = []
+
+    def at(self, step: int) -> float:
+        while len(self._drawn) <= step:
+            self._drawn.append(self._stream.random())
+        return self._drawn[step]
 
 
 def _inverse_transform(probabilities: Tensor, uniform: Tensor) -> Tensor:

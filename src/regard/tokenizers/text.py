@@ -231,6 +231,11 @@ class TextTokenizer:
         """A token's name in the tokenizer.json."""
         return None if number is None else self._core.id_to_token(number)
 
+    def tokens(self) -> dict[str, int]:
+        """Each token's name in the tokenizer.json, and its id."""
+        found: dict[str, int] = self._core.get_vocab()
+        return found
+
     @cached_property
     def _is_cut_at_spaces(self) -> bool:
         return is_cut_at_spaces(self._core)

@@ -33,6 +33,11 @@ class TextOptions(RunOptions):
     truncate: Literal["left"] | None = Field(None, description="left: drop the beginning of a prompt that is too long.")
     chat: bool = Field(False, description="INPUT is a chat message to answer.")
     log_probabilities: bool = Field(False, description="Show the log probability of each token.")
+    draft: str | None = Field(
+        None,
+        description="The same text, sooner: a smaller model with the same tokens guesses it; "
+        "prompt: guess what followed the same words before, for text that repeats itself.",
+    )
 
 
 class LanguageModelOptions(TextOptions, RankingOptions, NumSamplesOptions, DecodingOptions):

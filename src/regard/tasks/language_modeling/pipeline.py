@@ -247,12 +247,16 @@ class TextGenerator(Showable):
 
     def _generator(self) -> Any:
         """The recorded step of the model, or, where there is none, the model."""
+        return self.engine() or self.model
+
+    def engine(self) -> Engine | None:
+        """The recorded step of the model; None where there is none."""
         addresses = [tensor.data_ptr() for tensor in (*self.model.parameters(), *self.model.buffers())]
         if watched(self.model):
-            return self.model
+            return None
         if self._engine is None or self._engine[0] != addresses:
             self._engine = (addresses, engine_for(self.model))
-        return self._engine[1] or self.model
+        return self._engine[1]
 
 
 class Draft:

@@ -7,12 +7,15 @@ from typing import Any
 from regard.generation import Beam, Strategy
 from regard.tasks.base import Answer, Note, RunRequest
 from regard.tasks.language_modeling import LanguageModelOptions
+from regard.tasks.language_modeling.drafting import with_draft
 from regard.tasks.language_modeling.pipeline import Generation, TextGenerator, Token
 
 
 def run(pipeline: TextGenerator, request: RunRequest) -> Iterator[Answer | Note]:
     options: LanguageModelOptions = request.options
     strategy = options.strategy(pipeline.strategy, scored=request.as_json)
+    if options.draft is not None:
+        strategy = with_draft(strategy, options.draft, pipeline)
     prompts = list(request.inputs)
     settings = _settings(options)
     streams = request.on_text is not None and _is_single_text(prompts, strategy) and not options.log_probabilities
