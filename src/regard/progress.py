@@ -1,7 +1,8 @@
 """The progress of a training run on standard error: a live bar in a terminal, plain lines elsewhere."""
 
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import rich.progress
@@ -13,6 +14,8 @@ from regard.errors import escape_controls
 if TYPE_CHECKING:
     from regard.training.loop import Report
 
+
+LINE_SECONDS = 30  # between two lines of progress where there is no terminal
 
 Thing = TypeVar("Thing")
 
@@ -28,8 +31,11 @@ def track(things: Sequence[Thing]) -> Iterable[Thing]:
     return rich.progress.track(things, "", console=console, disable=not console.is_terminal, transient=True)
 
 
-def follow(reports: "Iterable[Report]") -> "Report":
-    """Draw the reports as they come; returns the last one."""
+def follow(reports: "Iterable[Report]", clock: Callable[[], float] = time.monotonic) -> "Report":
+    """Draw the reports as they come; returns the last one.
+
+    Outside a terminal a line is written after each evaluation, and at least every 30 seconds.
+    """
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("step {task.completed:>5,.0f} of {task.total:,.0f}"),
@@ -40,6 +46,7 @@ def follow(reports: "Iterable[Report]") -> "Report":
     )
     last = None
     evaluated: dict[str, float] = {}
+    written = clock()
     with bar:
         row = bar.add_task("", total=None)
         for report in reports:
@@ -49,8 +56,11 @@ def follow(reports: "Iterable[Report]") -> "Report":
             if report.loss is None:
                 continue
             bar.update(row, completed=report.step, total=report.steps, description=_line(report))
-            if report.validation != evaluated and not console.is_terminal:
+            is_due = report.validation != evaluated or clock() - written >= LINE_SECONDS
+            if is_due and not console.is_terminal:
                 sys.stderr.write(f"step {report.step:,} of {report.steps:,}: {_line(report)}\n")
+                sys.stderr.flush()
+                written = clock()
             evaluated = report.validation
     assert last is not None
     return last

@@ -1,7 +1,6 @@
 """The command that runs a model on inputs. Its options are those of the tasks."""
 
 import inspect
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -11,18 +10,19 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from regard.cli.app import AsJson, Device, DType, ModelFolder, Precision, Trust, app, trust_code
-from regard.errors import ConfigError, InputError
+from regard.cli.run_inputs import check_are_texts, read_inputs
+from regard.errors import ConfigError
 from regard.printing import note_if_slow, print_json, show
 from regard.progress import note
 from regard.tasks import TASKS, find_task
 from regard.tasks.base import Answer, RunRequest, Task
-from regard.tasks.image_inputs import is_image
 from regard.tasks.options import RunOptions, option_name
 
 
 def run(
     model: Path,
     inputs: list[str] | None,
+    file: Path | None,
     precision: str,
     device: str,
     dtype: str,
@@ -57,7 +57,7 @@ def run(
 
     `regard run runs/bert "the cat [MASK] on the mat"`
 
-    `regard run runs/sentiment < reviews.txt`
+    `regard run runs/sentiment --file reviews.csv`
 
     `regard run path/to/minilm --embed "first text" "second text" "third text" -o map.html`
 
@@ -67,20 +67,20 @@ def run(
 
     `regard run runs/vilbert --find "a large red circle above a small blue square" photos/`
     """
-    texts, source = _read_inputs(inputs)
-    trust_code(trust, model)
     from regard.runtime import prepare
     from regard.tasks.loading import load_with_task
+    from regard.tasks.model_paths import find_model
 
+    find_model(model)
+    texts, source = read_inputs(inputs, file)
+    trust_code(trust, model)
     runtime = prepare(device, dtype, precision=precision)
     task, pipeline = load_with_task(model, precision=precision, runtime=runtime)
     note_if_slow(runtime)
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     chosen = _options_of(task, given, model)
     if not task.takes_images and source == "arguments":
-        for text in texts:
-            if is_image(text) and Path(text).is_file():
-                raise InputError(f"{text} is an image, and {model} takes texts; wanted a text, or a model for images")
+        check_are_texts(texts, model)
     request = RunRequest(texts, chosen, source, as_json, None if as_json else _print_part)
     for found in task.run(pipeline, request):
         if not isinstance(found, Answer):
@@ -95,27 +95,6 @@ def run(
 
 def _print_part(text: str) -> None:
     show(text, end="", flush=True)
-
-
-def _read_inputs(inputs: list[str] | None) -> tuple[list[str], Literal["arguments", "lines", "text"]]:
-    """The inputs as they were given; none: the lines of standard input; "-": all of it as one text."""
-    if inputs == ["-"]:
-        return [_stdin().removesuffix("\n")], "text"
-    if inputs:
-        return inputs, "arguments"
-    if sys.stdin.isatty():
-        raise InputError('nothing to run on; give a text: regard run MODEL "a text", or lines on standard input')
-    lines = _stdin().splitlines()
-    if not lines:
-        raise InputError("standard input is empty; wanted one text a line")
-    return lines, "lines"
-
-
-def _stdin() -> str:
-    try:
-        return sys.stdin.read()
-    except UnicodeDecodeError as error:
-        raise InputError(f"standard input is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
 def _options_of(task: Task, given: dict[str, Any], model: Path) -> RunOptions:
@@ -146,6 +125,8 @@ def _parameters() -> list[inspect.Parameter]:
     for options in (find_task(name).options for name in TASKS):
         for name, field in options.model_fields.items():
             parameters.setdefault(name, _option(name, field, options.group_of(name)))
+    lines = typer.Option("--file", help="Run on the lines of this file; of a table, on its texts.")
+    parameters["file"] = _parameter("file", Annotated[Path | None, lines], None)
     parameters["precision"] = _parameter("precision", Precision, "stored")
     parameters["device"] = _parameter("device", Device, "auto")
     parameters["dtype"] = _parameter("dtype", DType, "float32")

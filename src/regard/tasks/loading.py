@@ -8,13 +8,13 @@ import torch
 
 from regard import checkpoint, extensions, huggingface
 from regard.errors import ConfigError, FolderError
-from regard.huggingface.hub import find
 from regard.layers.low_precision import lower_precision
 from regard.layers.quantized import pack_layers, quantize
 from regard.ops.packed import packed_is_supported
 from regard.runtime import HOST, Runtime, find_device, find_dtype
 from regard.tasks import TASKS, find_task, is_task
 from regard.tasks.base import Task
+from regard.tasks.model_paths import find_model
 
 logger = logging.getLogger(__name__)
 
@@ -58,12 +58,7 @@ def load_with_task(
             f"precision {precision} computes on the CPU, beside float32; got device {runtime.device} and dtype "
             f"{runtime.dtype_name}; leave them out, or {precision}"
         )
-    path = find(folder)
-    if not path.exists():
-        raise FolderError(
-            f"there is no folder or file {folder}; wanted a model folder, as `regard train … -o FOLDER` makes it, "
-            "a .gguf file, or a name on the Hugging Face hub"
-        )
+    path = find_model(folder)
     if huggingface.is_foreign(path):
         foreign = huggingface.load(path, packed=precision == "stored" and on_cpu)
         for note in foreign.notes:

@@ -37,6 +37,8 @@ class Speed:
         self._last, self._tokens = now, progress.tokens
         if flops is not None:
             self._flops = _running_mean(self._flops, flops / seconds)
+            # The limit was measured in a moment; a machine that was busy then reaches more later.
+            self._matrix_limit = max(self._matrix_limit, self._flops)
 
     def seconds_left(self, progress: Progress, config: TrainingConfig) -> float:
         per_step = (self.seconds - self._resumed.seconds) / (progress.step - self._resumed.step)
