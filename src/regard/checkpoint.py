@@ -157,8 +157,9 @@ def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str) 
             raise FolderError(
                 f"{where}: weight {name} has shape {tuple(weight.shape)}, wanted {tuple(wanted[name].shape)}"
             )
-        if weight.dtype != torch.float32:
-            raise FolderError(f"{where}: weight {name} is {weight.dtype}, wanted torch.float32")
+        dtype = torch.float32 if wanted[name].is_floating_point() else wanted[name].dtype  # counts stay integers
+        if weight.dtype != dtype:
+            raise FolderError(f"{where}: weight {name} is {weight.dtype}, wanted {dtype}")
     model.load_state_dict(dict(weights), assign=True)
     for parameter in model.parameters():
         parameter.requires_grad_(True)

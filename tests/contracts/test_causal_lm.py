@@ -12,6 +12,7 @@ from regard.checkpoint import assign_weights, encode_tensors, read_tensors
 from regard.generation import Beam, Greedy, Sample, generate
 from regard.generation.decode import Limits
 from regard.inspection.capture import capture, points
+from regard.layers.decoding import WindowState
 from regard.models import build
 from tests.contracts.examples import CAUSAL_LM, named
 from tests.contracts.overfitting import overfit
@@ -85,7 +86,7 @@ def test_the_logits_are_what_was_read_times_the_table(example, model, ids):
     hidden = model.hidden_states(ids)
     assert_close(hidden @ model.output_embeddings.T, model(ids))
     assert_close(model.logits(hidden), model(ids))
-    assert (model.output_embeddings is model.embedding.weight) == example.config.tie_embeddings
+    assert (model.output_embeddings is model.embedding.weight) == getattr(example.config, "tie_embeddings", False)
 
 
 def test_the_future_changes_nothing(model, ids):
@@ -156,7 +157,7 @@ def test_ragged_prompts_batched_equal_prompts_one_by_one(model, prompts, written
 def test_prompts_of_one_token_and_of_one_length_need_no_blanks(model, ids, written):
     for length in (1, 4):
         prompts = ids[:, :length].tolist()
-        assert model.start(prompts).left_padding is None
+        assert getattr(model.start(prompts), "left_padding", None) is None
         whole = model(torch.cat([ids[:, :length], written], dim=1))[:, length - 1 :]
         assert_close(stepped(model, prompts, written), whole, atol=2e-5, rtol=1e-4)
 
@@ -194,7 +195,7 @@ def test_watched_equals_unwatched_and_every_tap_fires(model, ids):
     with capture(model, "*") as seen:
         assert_close(model(ids), plain)
     assert set(seen) == set(points(model))
-    for path, (value,) in seen.items():
+    for path, (value, *_) in seen.items():  # the gates of a recurrent cell have a value for each token
         if path.endswith("weights"):
             assert_close(value.sum(-1), torch.ones(value.shape[:-1]), msg=f"rows of {path} do not sum to 1")
 
@@ -203,6 +204,8 @@ def test_watched_weights_of_blanks_are_zero_and_no_text_looks_at_them(model, ids
     document_ids = torch.ones_like(ids)
     document_ids[:2, :3] = 0
     plain = model(ids, document_ids)
+    if not any(path.endswith(".weights") for path in points(model)):
+        pytest.skip("it has no attention")
     with capture(model, "*.weights") as seen:
         assert_close(model(ids, document_ids), plain)
     for (weights,) in seen.values():
@@ -215,8 +218,11 @@ def test_watched_steps_equal_unwatched_ones(model, prompts, written):
     plain = stepped(model, prompts, written)
     with capture(model, "*") as seen:
         assert_close(stepped(model, prompts, written), plain, atol=2e-5, rtol=1e-4)
-    calls = 1 + 1 + written.shape[1]  # the prompts but for their last tokens, those, what was written
-    assert {len(values) for values in seen.values()} == {calls}
+    reads = not isinstance(model.start(prompts), WindowState)  # a window of a prompt is kept, and nothing computed
+    calls = reads + 1 + written.shape[1]  # the prompts but for their last tokens, those, what was written
+    of_a_token = ("_gate", "candidate")  # of a recurrent cell, also while it reads the prompt
+    counts = {len(values) for path, values in seen.items() if not path.endswith(of_a_token)}
+    assert counts == {calls}
 
 
 def test_there_is_no_source_to_be_aligned_with(model):

@@ -1,7 +1,7 @@
 """What models share for decoding: left-padded prompts, the state between steps, and which inputs beams still need.
 
 Prompts of different lengths are padded on the left, so that the next token of every row has the same column. Padding
-has segment 0, and no token attends to it.
+has segment 0, and no token attends to it. A model with a fixed window needs its last tokens alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -131,3 +131,47 @@ def kept_inputs(rows: Tensor, num_rows: int, num_inputs: int) -> Tensor | None:
     beams = num_rows // num_inputs
     inputs = (rows if rows.dim() == 1 else rows[:, 0]) // beams
     return None if torch.equal(inputs, torch.arange(num_inputs, device=rows.device)) else inputs
+
+
+# ------------------------------------------------ models with a fixed window
+
+NONE = -1  # no token: the text has not begun
+
+
+def last_tokens(ids: Tensor, count: int, document_ids: Tensor | None = None) -> Tensor:
+    """(B, T, count): the last `count` ids at each position of ids (B, T), its own the last; -1 before a text begins."""
+    before = ids.new_full((len(ids), count - 1), NONE)
+    found = torch.cat([before, ids], dim=1).unfold(1, count, 1)
+    if document_ids is None:
+        return found
+    age = masks.position_ids(document_ids)[..., None] + 1  # tokens of the document so far, this one included
+    return found.masked_fill(torch.arange(count, 0, -1, device=ids.device) > age, NONE)
+
+
+@dataclass
+class WindowState:
+    """What continuing prompts carries from step to step: the last tokens of each row."""
+
+    first: Tensor  # (B,) the last token of each prompt: the tokens to step first
+    window: Tensor  # (B, count - 1) the tokens before; -1: none
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i becomes what row rows[i] was; rows may be (inputs, beams)."""
+        rows = rows.flatten()
+        self.first, self.window = self.first[rows], self.window[rows]
+
+    def append(self, tokens: Tensor) -> Tensor:
+        """The windows (B, count) that end with these tokens (B,), which the state now has."""
+        found = torch.cat([self.window, tokens[:, None]], dim=1)
+        self.window = found[:, 1:]
+        return found
+
+
+def start_window(prompts: Sequence[Sequence[int]], count: int, device: torch.device) -> WindowState:
+    """The state after all tokens of the prompts but the last of each, for a window of `count` tokens."""
+    for number, prompt in enumerate(prompts):
+        if not len(prompt):
+            raise InputError(f"prompt {number + 1} has no tokens, wanted at least one, such as bos_id")
+    before = [[NONE] * count + list(prompt[:-1]) for prompt in prompts]
+    window = torch.tensor([row[len(row) - count + 1 :] for row in before], dtype=torch.long).view(len(prompts), -1)
+    return WindowState(torch.tensor([prompt[-1] for prompt in prompts]).to(device), window.to(device))

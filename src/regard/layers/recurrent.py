@@ -19,11 +19,11 @@ from regard.layers.tap import Tap, is_watching
 from regard.ops.gru_scan import GRUScan
 from regard.ops.precision import in_float32
 
-CellName = Literal["gru", "lstm"]
+CellName = Literal["gru", "lstm", "elman"]
 
 
 class Recurrence(nn.Module, ABC):
-    """What both cells share: the two matrices, and the loop over the tokens."""
+    """What the cells share: the two matrices, and the loop over the tokens."""
 
     parts: int
     gates: int
@@ -116,7 +116,18 @@ class LSTM(Recurrence):
         return torch.stack([output * cell.tanh(), cell], dim=1)
 
 
-CELLS: dict[CellName, type[Recurrence]] = {"gru": GRU, "lstm": LSTM}
+class Elman(Recurrence):
+    """The plain recurrence (Elman 1990): h_t = tanh(W x_t + U h_{t-1} + b), without gates."""
+
+    parts = 1
+    gates = 1
+
+    @in_float32
+    def step(self, given: Tensor, state: Tensor) -> Tensor:
+        return torch.tanh(given.unsqueeze(1) + self.recurrent(state))
+
+
+CELLS: dict[CellName, type[Recurrence]] = {"gru": GRU, "lstm": LSTM, "elman": Elman}
 
 
 def output_of(states: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ from regard.models import build, kind_of
 from regard.runtime import Runtime, seed_everything
 from regard.tasks.loading import load
 from regard.training.config import TrainingConfig
-from regard.training.loop import Report, train
+from regard.training.loop import Report, evaluate, train
 from regard.training.run_folder import Progress, RunFolder
 from regard.training.schedule import is_over
 
@@ -150,7 +150,14 @@ def train_recipe(
             return model_files(kind, model, {"name": prepared.task.name, **prepared.facts}, tokenizer, card)
 
         last = Report(0)
-        for report in train(model, prepared.task, run.training, folder, files, runtime):
+        learns = next(model.parameters(), None) is not None  # an n-gram model has counted, in `prepare`
+        if learns:
+            reports = train(model, prepared.task, run.training, folder, files, runtime)
+        else:
+            scores = evaluate(model, prepared.task, run.training, runtime)
+            note = f"nothing to train by gradients; validation loss {scores['loss']:.3f}"
+            reports = iter([Report(0, validation=scores, note=note)])
+        for report in reports:
             last = replace(report, validation=report.validation or last.validation)
             yield report
         if not last.stopped:

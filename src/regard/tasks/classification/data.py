@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -64,7 +64,9 @@ LabeledRun = RunConfig[LabeledDataConfig, BertForSequenceClassificationConfig, C
 GlueRun = RunConfig[GlueDataConfig, BertForSequenceClassificationConfig, ClassificationConfig]
 
 
-def prepare(run: LabeledRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
+def prepare(
+    run: RunConfig[LabeledDataConfig, Any, ClassificationConfig], inputs: TrainingInputs, tokenizer_file: Path
+) -> PreparedTask:
     """The classification task on the user's tables."""
     return _prepare(run, inputs, tokenizer_file, read_corpus(inputs.paths, run.data))
 
@@ -77,7 +79,10 @@ def prepare_glue(run: GlueRun, inputs: TrainingInputs, tokenizer_file: Path) -> 
 
 
 def _prepare(
-    run: LabeledRun | GlueRun, inputs: TrainingInputs, tokenizer_file: Path, corpus: "LabeledCorpus"
+    run: RunConfig[Any, Any, ClassificationConfig],
+    inputs: TrainingInputs,
+    tokenizer_file: Path,
+    corpus: "LabeledCorpus",
 ) -> PreparedTask:
     config, has_pairs = run.model, corpus.training[0].second is not None
     if config.labels not in ((), corpus.labels):

@@ -15,6 +15,7 @@ from regard.generation.engine import Engine, engine_for
 from regard.huggingface.folder import Loaded
 from regard.layers.tap import watched
 from regard.metrics.self_consistency import self_consistency
+from regard.runtime import runtime_of
 from regard.tasks.show import Showable
 from regard.tokenizers.chat import apply_chat_template
 from regard.tokenizers.streaming import StreamDecoder
@@ -199,7 +200,7 @@ class TextGenerator(Showable):
 
     @property
     def _device(self) -> torch.device:
-        return next(self.model.parameters()).device
+        return runtime_of(self.model).device
 
     def _last(self, ids: list[int], room: int) -> list[int]:
         """The last `room` ids; a begin token stays first, as in training."""

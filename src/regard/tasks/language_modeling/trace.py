@@ -23,7 +23,7 @@ def trace_inputs(pipeline: TextGenerator, request: TraceRequest) -> TraceInputs:
     if request.max_new_tokens:
         found = pipeline.run(text, Greedy(), max_new_tokens=request.max_new_tokens).texts[0]
         row, written = [*row, *found.tokens][: pipeline.context], found.text
-    ids = torch.tensor([row], device=next(pipeline.model.parameters()).device)
+    ids = torch.tensor([row], device=pipeline.model.input_embeddings.device)
     with torch.inference_mode():
         predicted = pipeline.model(ids)[0, :, : tokenizer.vocab_size].argmax(-1).tolist()
     next_ids = [*predicted[: num_prompt - 1], *row[num_prompt:], predicted[-1]]

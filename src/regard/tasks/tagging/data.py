@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -42,7 +42,9 @@ class TaggedDataConfig(Config):
 TaggingRun = RunConfig[TaggedDataConfig, BertForTokenClassificationConfig, TaggingConfig]
 
 
-def prepare(run: TaggingRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
+def prepare(
+    run: RunConfig[TaggedDataConfig, Any, TaggingConfig], inputs: TrainingInputs, tokenizer_file: Path
+) -> PreparedTask:
     """The tagging task on the user's files."""
     corpus = read_tagged_corpus(inputs.paths, run.data)
     texts = (" ".join(sentence.words) for sentence in corpus.training)
