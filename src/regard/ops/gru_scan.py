@@ -2,7 +2,9 @@
 
 Autograd records a node for every operation of every step, and accumulates the gradient of a weight step by step. Here
 the backward pass is written out: only what depends on the step after it runs step by step, and the gradient of a weight
-is one product over all steps at the end. The plain loops are in layers/recurrent.py and in the models; tests compare.
+is one product over all steps at the end. Beside the matrix products, a step is one pass in C (gru_step.c,
+additive_attention.c), or the operations of torch. The plain loops are in layers/recurrent.py and in the models; tests
+compare.
 
     h = U s + b        reset, keep = σ(given + h)        new = tanh(given + reset · h)        s' = new + keep (s - new)
 
@@ -15,21 +17,53 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from regard.ops import additive_attention
+from regard.ops.dispatch import c_library
+
 SAVED = 4  # tensors that a step saves for the backward pass: reset, keep, new, and U s + b of the new part
 
 
-def _step(given: Tensor, projected: Tensor, state: Tensor, kept: Tensor) -> Tensor:
+def _step(given: Tensor, projected: Tensor, state: Tensor, kept: Tensor, after: Tensor) -> None:
+    """Write the state `after` (B, D) a state, and what the backward pass needs. `projected` may be a slice of rows."""
     width = state.shape[-1]
+    library = c_library(given, projected, state, kept, after, has_backward=True)
+    if library is not None:
+        library.gru_step(
+            given.data_ptr(),
+            projected.data_ptr(),
+            projected.stride(0),
+            state.data_ptr(),
+            kept.data_ptr(),
+            after.data_ptr(),
+            *state.shape,
+            torch.get_num_threads(),
+        )
+        return
     torch.add(given[:, : 2 * width], projected[:, : 2 * width], out=kept[:, : 2 * width]).sigmoid_()
     reset, keep, new, projected_new = kept.split(width, dim=1)
     projected_new.copy_(projected[:, 2 * width :])
     torch.addcmul(given[:, 2 * width :], reset, projected_new, out=new).tanh_()
-    return torch.lerp(new, state, keep)
+    torch.lerp(new, state, keep, out=after)
 
 
 def _step_back(gradient: Tensor, state: Tensor, kept: Tensor, given: Tensor, projected: Tensor) -> Tensor:
     """Write the gradients of `given` and `projected` (B, 3 D); returns the part of the state's through `keep`."""
     width = state.shape[-1]
+    library = c_library(gradient, state, kept, given, projected, has_backward=True)
+    if library is not None:
+        stays = torch.empty_like(state)
+        library.gru_step_back(
+            gradient.data_ptr(),
+            state.data_ptr(),
+            kept.data_ptr(),
+            given.data_ptr(),
+            projected.data_ptr(),
+            projected.stride(0),
+            stays.data_ptr(),
+            *state.shape,
+            torch.get_num_threads(),
+        )
+        return stays
     reset, keep, new, projected_new = kept.split(width, dim=1)
     by_keep = gradient * keep
     at_new = torch.mul(gradient - by_keep, 1 - new * new, out=given[:, 2 * width :])
@@ -57,12 +91,13 @@ class GRUScan(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, given: Tensor, state: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         _check(given, state, weight=(weight, (given.shape[-1], state.shape[-1])), bias=(bias, given.shape[-1:]))
+        given = given.contiguous()
         states = given.new_empty(len(given) + 1, *state.shape)
         states[0] = state
         kept = given.new_empty(len(given), len(state), SAVED * state.shape[1])
         for step, projected_input in enumerate(given):
             projected = torch.addmm(bias, states[step], weight.t())
-            states[step + 1] = _step(projected_input, projected, states[step], kept[step])
+            _step(projected_input, projected, states[step], kept[step], states[step + 1])
         ctx.save_for_backward(states, kept, weight)
         return states[1:]
 
@@ -76,7 +111,7 @@ class GRUScan(torch.autograd.Function):
         for step in reversed(range(len(gradient))):
             at_state += gradient[step]
             stays = _step_back(at_state, states[step], kept[step], given[step], projected[step])
-            at_state = torch.addmm(stays, projected[step], weight)
+            at_state = stays.addmm_(projected[step], weight)
         flat = projected.flatten(0, 1)
         return given, at_state, flat.t() @ states[:-1].flatten(0, 1), flat.sum(0)
 
@@ -85,6 +120,7 @@ class AttendingScan(torch.autograd.Function):
     """The same with additive attention at each step; states (T, B, D) and contexts (T, B, D).
 
     e_ti = v · tanh(W s_{t-1} + b + k_i), a_t = softmax(e_t), c_t = Σ a_ti h_i; C c_t is added to the projected input.
+    W and U are one matrix while the loop runs: what both make of a state is one product.
     """
 
     @staticmethod
@@ -117,62 +153,59 @@ class AttendingScan(torch.autograd.Function):
         )
         if mask.dtype is not torch.bool or mask.shape != (len(state), keys):
             raise ValueError(f"mask is {mask.dtype} {tuple(mask.shape)}, wanted bool ({len(state)}, {keys})")
+        key, value, mask, score = (part.contiguous() for part in (key, value, mask, score))
         steps, rows, width = len(given), len(state), state.shape[1]
         states = given.new_empty(steps + 1, rows, width)
         states[0] = state
-        contexts = given.new_empty(steps, rows, value.shape[-1])
-        weights = given.new_empty(steps, rows, key.shape[1])
-        pairs = given.new_empty(steps, *key.shape)
+        contexts = given.new_empty(steps, rows, width)
+        weights = given.new_empty(steps, rows, keys)
+        asked = given.new_empty(steps, rows, inner)
         kept = given.new_empty(steps, rows, SAVED * width)
-        closed = torch.zeros_like(mask, dtype=given.dtype).masked_fill_(~mask, torch.finfo(given.dtype).min)
+        both, both_bias = torch.cat([query, weight]), torch.cat([query_bias, bias])
         for step, projected_input in enumerate(given):
             before = states[step]
-            asked = torch.addmm(query_bias, before, query.t())
-            torch.add(key, asked[:, None], out=pairs[step]).tanh_()
-            weights[step] = torch.add(pairs[step] @ score, closed).softmax(-1)
-            torch.bmm(weights[step][:, None], value, out=contexts[step][:, None])
-            projected = torch.addmm(bias, before, weight.t())
+            product = torch.addmm(both_bias, before, both.t())
+            asked[step] = product[:, :inner]
+            additive_attention.forward(asked[step], key, value, mask, score, weights[step], contexts[step])
             projected_input = torch.addmm(projected_input, contexts[step], gates.t())
-            states[step + 1] = _step(projected_input, projected, before, kept[step])
-        ctx.save_for_backward(states, contexts, weights, pairs, kept, value, weight, query, score, gates)
+            _step(projected_input, product[:, inner:], before, kept[step], states[step + 1])
+        ctx.save_for_backward(states, contexts, weights, asked, kept, key, value, mask, both, score, gates)
         return states[1:], contexts
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, by_context: Tensor) -> tuple[Tensor | None, ...]:
-        states, contexts, weights, pairs, kept, value, weight, query, score, gates = ctx.saved_tensors
-        given = states.new_empty(*gradient.shape[:2], len(weight))
-        projected = torch.empty_like(given)
-        at_contexts = by_context.clone()
-        at_scores = torch.empty_like(weights)
-        asked = states.new_empty(*gradient.shape[:2], len(query))
-        key = torch.zeros_like(pairs[0])
+        states, contexts, weights, asked, kept, key, value, mask, both, score, gates = ctx.saved_tensors
+        inner, wide = len(score), len(gates)
+        given = states.new_empty(*gradient.shape[:2], wide)
+        product = states.new_empty(*gradient.shape[:2], inner + wide)
+        at_contexts = by_context.clone(memory_format=torch.contiguous_format)
+        at_key, at_score = torch.zeros_like(key), torch.zeros_like(asked[0])
         at_state = torch.zeros_like(states[0])
         for step in reversed(range(len(gradient))):
             at_state += gradient[step]
-            stays = _step_back(at_state, states[step], kept[step], given[step], projected[step])
+            at_asked, projected = product[step].split([inner, wide], dim=1)
+            stays = _step_back(at_state, states[step], kept[step], given[step], projected)
             at_contexts[step].addmm_(given[step], gates)
-            at_weights = torch.bmm(value, at_contexts[step][..., None]).squeeze(-1)  # (B, S)
-            inner = (weights[step] * at_weights).sum(-1, keepdim=True)
-            torch.mul(weights[step], at_weights - inner, out=at_scores[step])
-            # tanh's slope at each pair, times v, times the score's gradient
-            slope = torch.addcmul(score, pairs[step] * score, pairs[step], value=-1)
-            slope *= at_scores[step][..., None]
-            key += slope
-            torch.sum(slope, dim=1, out=asked[step])
-            at_state = torch.addmm(torch.addmm(stays, projected[step], weight), asked[step], query)
-        before = states[:-1].flatten(0, 1)
-        flat, flat_given, flat_asked = projected.flatten(0, 1), given.flatten(0, 1), asked.flatten(0, 1)
+            at_asked.copy_(
+                additive_attention.backward(
+                    asked[step], key, value, mask, score, weights[step], at_contexts[step], at_key, at_score
+                )
+            )
+            at_state = stays.addmm_(product[step], both)
+        flat, flat_given = product.flatten(0, 1), given.flatten(0, 1)
+        by_query, by_weight = (flat.t() @ states[:-1].flatten(0, 1)).split([inner, wide])
+        by_query_bias, by_bias = flat.sum(0).split([inner, wide])
         return (
             given,
             at_state,
-            key,
+            at_key,
             torch.einsum("tbs,tbd->bsd", weights, at_contexts),
             None,
-            flat.t() @ before,
-            flat.sum(0),
-            flat_asked.t() @ before,
-            flat_asked.sum(0),
-            (at_scores.flatten()[None] @ pairs.flatten(0, 2))[0],
+            by_weight,
+            by_bias,
+            by_query,
+            by_query_bias,
+            at_score.sum(0),
             flat_given.t() @ contexts.flatten(0, 1),
         )

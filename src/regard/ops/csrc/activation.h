@@ -12,6 +12,12 @@ INLINE vec sigmoid(vec z) {
     return blend(z < 0, e, broadcast(1)) / (1 + e);
 }
 
+INLINE vec tanh_vec(vec x) { // absolute error 1e-7
+    ivec sign = (ivec)x & (int32_t)0x80000000;
+    vec e = exp_vec((vec)((ivec)(2 * x) | (int32_t)0x80000000)); // e^-2|x|
+    return (vec)((ivec)((1 - e) / (1 + e)) | sign);
+}
+
 // The normal distribution function Φ(x), error 1e-7 (Abramowitz & Stegun 1964, 7.1.26), and its density.
 INLINE vec normal_cdf(vec x, vec *density) {
     vec size = abs_vec(x);
