@@ -19,6 +19,7 @@ from regard.cli import evaluate  # isort: skip
 from regard.cli import show  # isort: skip
 from regard.cli import trace  # isort: skip
 from regard.cli import serve  # isort: skip
+from regard.cli.serving import page  # isort: skip
 from regard.cli import check  # isort: skip
 from regard.cli import compare  # isort: skip
 from regard.cli import embeddings  # isort: skip
@@ -44,6 +45,7 @@ __all__ = [
     "info",
     "main",
     "new",
+    "page",
     "recipes",
     "run",
     "scenes",

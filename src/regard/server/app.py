@@ -9,7 +9,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from regard.server import errors, looking, table_routes
+from regard.server import errors, looking, page_routes, table_routes
 from regard.server.models import ModelTable, ServedModel
 from regard.server.settings import ServerSettings
 
@@ -46,6 +46,7 @@ def create_app(models: ModelTable, settings: ServerSettings | None = None) -> Fa
     errors.add_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
+    page_routes.add_page(app)
 
     @app.get("/health", tags=["operations"])
     def health(request: Request) -> JSONResponse:

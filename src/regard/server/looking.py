@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
+from pydantic import Field, Strict
 from safetensors.numpy import save
 
 from regard.errors import InputError
@@ -31,7 +31,8 @@ T = TypeVar("T")
 MAX_TEXTS = 8
 MAX_NEW_TOKENS = 256
 Text = Annotated[str, Field(max_length=100_000)]
-Box = tuple[float, float, float, float]
+Box = Annotated[tuple[float, float, float, float], Strict(False)]  # JSON has arrays, not tuples
+Link = Annotated[tuple[int, int], Strict(False)]
 router = APIRouter(prefix="/api", route_class=StrictRoute, tags=["look inside"])
 
 
@@ -61,8 +62,8 @@ class ShowRequest(LookRequest):
     top_k: int | None = Field(None, ge=1)
     top_p: float | None = Field(None, gt=0, le=1)
     limit: int = Field(10, ge=1, le=1000)
-    gold: list[tuple[int, int]] = Field([], max_length=10_000)
-    possible: list[tuple[int, int]] = Field([], max_length=10_000)
+    gold: list[Link] = Field([], max_length=10_000)
+    possible: list[Link] = Field([], max_length=10_000)
 
 
 @router.post("/trace", response_class=Response)
@@ -127,7 +128,7 @@ def trace_request(served: ServedModel, body: LookRequest) -> Iterator[TraceReque
         boxes = None
         if body.boxes is not None:
             boxes = Path(folder) / "boxes.json"
-            boxes.write_text(json.dumps(body.boxes))
+            boxes.write_text(json.dumps({image.name: body.boxes}))
         yield TraceRequest([str(image), *body.texts], body.max_new_tokens, body.target, boxes, body.off)
 
 

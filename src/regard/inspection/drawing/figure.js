@@ -32,8 +32,13 @@
   class Matrix {
     constructor(data, ramps) {
       Object.assign(this, data);
-      const raw = bytes(data.values);
-      this.numbers = data.exact ? new Float32Array(raw.buffer) : halves(raw);
+      this.numbers = data.numbers ?? null;  // of a page that has them already
+      if (this.numbers === null) {
+        const raw = bytes(data.values);
+        this.numbers = data.exact ? new Float32Array(raw.buffer) : halves(raw);
+      }
+      this.rowKey = keyOf(data.rows);
+      this.columnKey = keyOf(data.columns);
       this.hidden = data.masked ? bytes(data.masked) : null;
       this.framed = data.outlined ? bytes(data.outlined) : null;
       this.ramp = ramps[data.ramp].map(rgb);
@@ -44,6 +49,24 @@
       const at = row * this.shape[1] + column;
       const value = this.isMasked(at) ? "masked" : shown(this.numbers[at]);
       return `${this.label(this.rows, row)} → ${this.label(this.columns, column)}: ${value}`;
+    }
+    // The cells of a token: a band over its row, one over its column.
+    light(stage, point) {
+      const [left, top, width, height] = this.box, [rows, columns] = this.shape;
+      const down = point && this.find(point.row ?? point, this.rows, this.rowKey);
+      const across = point && this.find(point, this.columns, this.columnKey);
+      this.band(stage, "down", down >= 0 && point ? [left, top + (Math.floor(down / this.pooled) * height) / rows, width, height / rows] : null);
+      this.band(stage, "across", across >= 0 && point ? [left + (Math.floor(across / this.pooled) * width) / columns, top, width / columns, height] : null);
+    }
+    find(point, labels, key) {
+      return point.key === key ? point.index : labels.indexOf(point.label);
+    }
+    band(stage, name, box) {
+      if (!box) return void (this[name] && (this[name].hidden = true));
+      if (!this[name]) stage.append((this[name] = Object.assign(document.createElement("div"), { className: "band" })));
+      this[name].hidden = false;
+      const [left, top, width, height] = box;
+      Object.assign(this[name].style, { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
     }
     canvas() {
       const [rows, columns] = this.shape, [left, top, width, height] = this.box;
@@ -61,12 +84,15 @@
     paint(canvas) {
       const [rows, columns] = this.shape, pen = canvas.getContext("2d");
       const small = new OffscreenCanvas(columns, rows), cells = small.getContext("2d");
-      const pixels = cells.createImageData(columns, rows);
+      const pixels = cells.createImageData(columns, rows), words = new Uint32Array(pixels.data.buffer);
+      const word = ([red, green, blue]) => ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
+      const shades = Uint32Array.from({ length: 1025 }, (_, at) => word(shade(this.ramp, at / 1024)));
+      const masked = word([222, 225, 230]), unknown = word([184, 188, 196]), scale = 1024 / (this.high - this.low || 1);
       for (let at = 0; at < this.numbers.length; at++) {
         const value = this.numbers[at];
-        const share = Math.min(Math.max((value - this.low) / (this.high - this.low || 1), 0), 1);
-        const color = this.isMasked(at) ? [222, 225, 230] : Number.isFinite(value) ? shade(this.ramp, share) : [184, 188, 196];
-        pixels.data.set([...color, 255], 4 * at);
+        if (this.hidden !== null && this.isMasked(at)) words[at] = masked;
+        else if (!Number.isFinite(value)) words[at] = unknown;
+        else words[at] = shades[Math.round(Math.min(Math.max((value - this.low) * scale, 0), 1024))];
       }
       cells.putImageData(pixels, 0, 0);
       pen.imageSmoothingEnabled = false;
@@ -132,6 +158,9 @@
     }
   }
 
+  // What a text of an SVG says, without its title.
+  const said = (text) => Array.from(text.childNodes).filter((one) => one.nodeType === 3).map((one) => one.data).join("");
+
   function cell(kind, text) {
     const found = document.createElement(kind);
     found.textContent = text;
@@ -139,14 +168,30 @@
     return found;
   }
 
+  // One token lights up in every figure of the page: the same position of the same labels, else the same label.
+  const light = (point) => document.dispatchEvent(new CustomEvent("regard-light", { detail: point }));
+  const keyOf = (labels) => labels.join("\u0001");
+
   class RegardFigure extends HTMLElement {
+    static css = "";  // of a page that brings the style itself, once for all figures
     connectedCallback() {
-      if (!this.querySelector(".regard-data")) return void setTimeout(() => this.connectedCallback());
-      this.data = JSON.parse(this.querySelector(".regard-data").textContent);
-      this.ramps = this.data.ramps;
+      this.lighting ??= (event) => this.light(event.detail);
+      document.addEventListener("regard-light", this.lighting);
+      if (this.data) return void (this.shadowRoot ?? this.draw(this.data));
+      const data = this.querySelector(".regard-data");
+      if (!data) return void setTimeout(() => this.isConnected && this.connectedCallback());
+      RegardFigure.css ||= JSON.parse(this.querySelector(".regard-style").textContent);
+      this.draw(JSON.parse(data.textContent));
+    }
+    disconnectedCallback() { document.removeEventListener("regard-light", this.lighting); }
+    draw(data) {
+      this.data = data;
+      this.ramps = data.ramps;
       const root = this.shadowRoot ?? this.attachShadow({ mode: "open" });
-      root.innerHTML = '<style></style><div class=figure><div class=bar></div><div class=scroll><div class=stage></div></div><div class=tables></div><div class=tip role=status hidden></div></div>';
-      root.querySelector("style").textContent = JSON.parse(this.querySelector(".regard-style").textContent);
+      const sheet = new CSSStyleSheet();
+      sheet.replaceSync(RegardFigure.css);
+      root.adoptedStyleSheets = [sheet];
+      root.innerHTML = '<div class=figure><div class=bar></div><div class=scroll><div class=stage></div></div><div class=tables></div><div class=tip role=status hidden></div></div>';
       this.chooser(root.querySelector(".bar"));
       this.show(this.data.chosen);
     }
@@ -158,13 +203,17 @@
       label.append(`${choice}: `, select);
       const slider = Object.assign(document.createElement("input"), { type: "range", min: 0, max: frames.length - 1, value: chosen });
       slider.setAttribute("aria-label", choice);
-      select.onchange = () => this.show(Number((slider.value = select.value)));
-      slider.oninput = () => this.show(Number((select.value = slider.value)));
+      select.onchange = () => this.choose(Number((slider.value = select.value)));
+      slider.oninput = () => this.choose(Number((select.value = slider.value)));
       bar.append(label, slider);
+    }
+    choose(number) {
+      this.show(number);
+      this.dispatchEvent(new CustomEvent("regard-frame", { bubbles: true, composed: true, detail: number }));
     }
     show(number) {
       const frame = this.data.frames[number], stage = this.shadowRoot.querySelector(".stage");
-      const room = this.clientWidth - 24;  // up to twice the size of print, as wide as the page
+      const room = (this.clientWidth || 1e4) - 24;  // up to twice the size of print, as wide as the page
       const zoom = Math.max(1, Math.min(2, room / frame.width));
       stage.style.cssText = `width:${frame.width}px;height:${frame.height}px;zoom:${zoom}`;
       stage.innerHTML = frame.svg;
@@ -172,6 +221,7 @@
       for (const matrix of this.matrices) this.place(stage, matrix);
       const above = Object.assign(document.createElement("div"), { className: "above", innerHTML: frame.above });
       stage.append(above);
+      this.labels(stage);
       const tables = this.shadowRoot.querySelector(".tables");
       tables.replaceChildren();
       if (this.matrices.length && this.matrices.length <= 40) {
@@ -182,6 +232,21 @@
       }
       this.current = number;
     }
+    labels(stage) {
+      // The texts that are labels of rows or columns light up what they name.
+      const known = new Set(this.matrices.flatMap((one) => [...one.rows, ...one.columns]));
+      this.texts = [...stage.querySelectorAll("svg text")].filter((one) => known.has(said(one)));
+      for (const one of this.texts) {
+        one.classList.add("token");
+        one.onpointerenter = () => light({ label: said(one) });
+        one.onpointerleave = () => light(null);
+      }
+    }
+    light(point) {
+      const label = point && point.label;
+      for (const one of this.texts ?? []) one.classList.toggle("lit", label !== null && said(one) === label);
+      for (const matrix of this.matrices ?? []) matrix.light(this.shadowRoot.querySelector(".stage"), point);
+    }
     place(stage, matrix) {
       const canvas = matrix.canvas(), [rows, columns] = matrix.shape;
       let row = 0, column = 0;
@@ -190,20 +255,30 @@
         column = Math.min(columns - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * columns)));
         row = Math.min(rows - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * rows)));
         this.tip(matrix.say(row, column), event.clientX + 12, event.clientY + 14);
+        this.point(matrix, row, column);
       };
       canvas.onpointermove = at;
-      canvas.onpointerleave = () => this.tip("");
+      canvas.onpointerleave = () => { this.tip(""); light(null); };
+      canvas.onclick = () => this.dispatchEvent(new CustomEvent("regard-choose", { bubbles: true, composed: true, detail: { matrix, row, column } }));
       canvas.onblur = () => this.tip("");
       canvas.onkeydown = (event) => {
         const move = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
+        if (event.key === "Enter") return void canvas.onclick();
         if (!move) return;
         event.preventDefault();
         row = Math.min(rows - 1, Math.max(0, row + move[0]));
         column = Math.min(columns - 1, Math.max(0, column + move[1]));
         const box = canvas.getBoundingClientRect();
+        this.point(matrix, row, column);
         this.tip(matrix.say(row, column), box.left + ((column + 0.5) / columns) * box.width, box.top + ((row + 1) / rows) * box.height + 6);
       };
       stage.append(canvas);
+    }
+    point(matrix, row, column) {
+      const at = `${row} ${column}`;
+      if (this.pointed === at && this.pointedMatrix === matrix) return;
+      [this.pointed, this.pointedMatrix] = [at, matrix];
+      light({ label: matrix.columns[column * matrix.pooled], key: matrix.columnKey, index: column * matrix.pooled, row: { label: matrix.rows[row * matrix.pooled], key: matrix.rowKey, index: row * matrix.pooled } });
     }
     tip(text, x = 0, y = 0) {
       const tip = this.shadowRoot.querySelector(".tip");

@@ -154,7 +154,7 @@ def _draw_line(item: Line) -> str:
 def _image(x: float, y: float, width: float, height: float, pixels: np.ndarray, title: str) -> str:
     return (
         f'<image x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" preserveAspectRatio="none" '
-        f'style="image-rendering:pixelated" href="{png(pixels)}"><title>{_text(title)}</title></image>'
+        f'image-rendering="pixelated" href="{png(pixels)}"><title>{_text(title)}</title></image>'
     )
 
 

@@ -1,0 +1,1 @@
+"""The commands that serve models in a browser."""
