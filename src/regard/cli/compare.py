@@ -11,7 +11,7 @@ import typer
 from regard.cli import completion
 from regard.cli.app import AsJson, Trust, app, split, trust_code
 from regard.errors import ConfigError
-from regard.printing import print_json, show, show_costs, show_model_cost
+from regard.printing import print_json, show, show_costs, show_model_cost, show_table
 from regard.progress import note
 
 LAYER_DEFAULTS = {"width": 128, "heads": 4, "kernel": 3, "longest": 4096}
@@ -32,6 +32,9 @@ def compare(
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each model with different seeds; mean ± deviation.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="A short comparison: under ten minutes on two cores.")] = False,
     memory: Annotated[bool, typer.Option(help="Also run the long-memory test: accuracy by distance.")] = True,
+    ablation: Annotated[
+        str, typer.Option(help="Instead: one part of a GPT on and off. residual, norm, scale, mask, positions, …")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Train five translators of the same size on the same data, token budget and seeds, and compare them.
@@ -49,7 +52,12 @@ def compare(
     `regard compare --seeds 3 -o runs/ladder`
 
     `regard compare pairs.tsv.gz --rungs rnn,rnn-attention training.steps=3000`
+
+    `regard compare --ablation residual` (or norm, scale, mask, positions, depth, heads; three seeds; a TEXT of yours)
     """
+    if ablation:
+        _ablate(ablation, arguments or [], folder, as_json)
+        return
     from regard.experiments.compare import Stopped, compare_rungs
     from regard.runtime import prepare
 
@@ -70,6 +78,37 @@ def compare(
     else:
         show(found.text)
         note(f"wrote {', '.join(map(str, found.files))}")
+
+
+def _ablate(name: str, arguments: list[str], folder: Path | None, as_json: bool) -> None:
+    """Train a small GPT with a part and without it; write a table, JSON and a figure."""
+    from regard.experiments import ablation
+    from regard.files import encode_json, write_file
+    from regard.inspection.curves import save_curves
+    from regard.runtime import prepare
+
+    paths, assignments = split(arguments)
+    if assignments or len(paths) > 1:
+        raise ConfigError(f"{arguments[-1]}: --ablation takes one text file at most; leave the others out")
+    if paths and not paths[0].is_file():
+        raise ConfigError(f"{paths[0]}: there is no such file; give a text, or none for generated sentences")
+    ablation.variants_of(name)
+    prepare("cpu")
+    text = paths[0].read_text(encoding="utf-8", errors="replace") if paths else ablation.synthetic_text()
+    rows = []
+    for variant, row in ablation.run(name, text):
+        rows.append(row)
+        note(f"{variant}: loss {row.loss:.3f}")
+    folder = folder or Path("runs") / f"ablation-{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(folder / "ablation.json", encode_json({"ablation": name, "rows": ablation.as_dict(rows)}))
+    save_curves([ablation.panel(name, rows)], folder / "ablation.png")
+    if as_json:
+        print_json({"ablation": name, "claim": ablation.ABLATIONS[name][0], "rows": ablation.as_dict(rows)})
+        return
+    show(f"The claim: {ablation.ABLATIONS[name][0]}.")
+    show_table(ablation.table(rows))
+    note(f"wrote {folder / 'ablation.json'} and {folder / 'ablation.png'}")
 
 
 MeasuredModel = Annotated[
