@@ -231,17 +231,17 @@ def test_evaluate_on_a_file_is_a_plain_sum_over_its_windows(here, novel, story, 
     file.write_text(text)
     ids = [*writer.tokenizer.encode(text), writer.tokenizer.eos_id]
     assert len(ids) > 8 * writer.context  # more than one batch, and a rest
-    scores = json.loads(here("evaluate", novel, file, "--json").stdout)
+    scores = json.loads(here("evaluate", novel, file, "data.stride=32", "--json").stdout)
     total = plain_loss(writer, ids)
     assert scores["tokens"] == len(ids) - 1
     foretold = len(text.encode()) - len(writer.tokenizer.decode(ids[:1]).encode())
     assert scores["bytes"] == foretold
-    assert scores["context"] == 32
+    assert (scores["window"], scores["stride"]) == (32, 32)
     assert scores["loss"] == pytest.approx(total / (len(ids) - 1), rel=1e-4)
     assert scores["perplexity"] == pytest.approx(math.exp(total / (len(ids) - 1)), rel=1e-3)
     assert scores["bits_per_byte"] == pytest.approx(total / math.log(2) / foretold, rel=1e-4)
     for most in (1, 31, 32, 33, 256, 257, 700):
-        some = json.loads(here("evaluate", novel, file, "--limit", most, "--json").stdout)
+        some = json.loads(here("evaluate", novel, file, "data.stride=32", "--limit", most, "--json").stdout)
         assert some["tokens"] == most
         assert some["loss"] == pytest.approx(plain_loss(writer, ids[: most + 1]) / most, rel=1e-4)
         assert some["bits_per_byte"] == pytest.approx(some["loss"] * most / math.log(2) / some["bytes"])

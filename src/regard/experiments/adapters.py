@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
+from regard.errors import InputError
 from regard.layers.convolution import GatedConvolution
 from regard.layers.positions import PositionEncoding
 from regard.layers.recurrent import Recurrence
@@ -16,6 +17,10 @@ from regard.layers.vision.image_encoder import Convolution
 from regard.layers.vision.regions import BOX_NUMBERS
 from regard.models.base import Interface, Model
 
+LENGTHS = (9, 4, 6, 1, 7)  # of the sources that the laws use
+TARGET = 8  # tokens of each target; what is generated has twice as many
+PADDING = 6  # ids by which a source is padded
+LEAST_ROOM = 10  # tokens that a model must read at once
 REGION_COUNTS = (4, 1, 3, 6, 2)  # of the images that the laws use; none equals the length of a text
 
 
@@ -27,6 +32,8 @@ class ModelAdapter:
     """A seq2seq model: it encodes a source and decodes a target. Override what your module does differently."""
 
     permuted_tokens = 9  # of a source whose order the laws change; the model sees all of them
+    lengths: tuple[int, ...] = LENGTHS
+    target_length, padding = TARGET, PADDING
 
     def __init__(
         self, module: nn.Module, *, vocab_size: int, special_ids: Any, target_vocab_size: int | None = None
@@ -41,12 +48,33 @@ class ModelAdapter:
     def of(cls, model: Model) -> Self:
         """The adapter of one of our models."""
         config = model.config
-        return cls(
+        found = cls(
             model,
             vocab_size=config.vocab_size,
             target_vocab_size=config.output_vocab_size,
             special_ids=config.special_ids,
         )
+        if getattr(config, "positions", None) == "learned":
+            found.fit(config.max_positions)
+        return found
+
+    def fit(self, room: int) -> None:
+        """Shorten the inputs of the laws to a model that reads so many tokens at once. InputError: too few for them."""
+        if room < LEAST_ROOM:
+            raise InputError(f"the model reads {room} tokens at once; the laws need {LEAST_ROOM} at least")
+        self.padding = min(PADDING, room // 4)
+        self.target_length = min(TARGET, self.target_room(room))
+        longest = min(LENGTHS[0], self.source_room(room))
+        self.lengths = tuple(max(1, length * longest // LENGTHS[0]) for length in LENGTHS)
+        self.permuted_tokens = min(self.permuted_tokens, longest)
+
+    def target_room(self, room: int) -> int:
+        """Tokens of a target, of which twice as many are generated after `bos_id`."""
+        return (room - 1) // 2
+
+    def source_room(self, room: int) -> int:
+        """Tokens of a source, beside its end and its padding."""
+        return room - 1 - self.padding
 
     def logits(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits (B, T, V) for source (B, S), padded at the end, and target (B, T), which begins with `bos_id`."""
@@ -97,7 +125,16 @@ class CausalLMAdapter(ModelAdapter):
 
     @classmethod
     def of(cls, model: Model) -> Self:
-        return cls(model, vocab_size=model.config.vocab_size, special_ids=model.config.special_ids)
+        found = cls(model, vocab_size=model.config.vocab_size, special_ids=model.config.special_ids)
+        found.fit(model.config.context)
+        return found
+
+    def target_room(self, room: int) -> int:
+        return room // 4
+
+    def source_room(self, room: int) -> int:
+        """The prompt, `bos_id` and the text that is generated stand in one row."""
+        return room - 1 - 2 * self.target_length
 
     @property
     def is_order_aware(self) -> bool:
@@ -133,9 +170,15 @@ class EncoderAdapter(ModelAdapter):
     @classmethod
     def of(cls, model: Model) -> Self:
         config = model.config
-        return cls(
+        found = cls(
             model, vocab_size=config.vocab_size, special_ids=config.special_ids, num_segments=config.num_segments
         )
+        found.fit(config.context)
+        return found
+
+    def source_room(self, room: int) -> int:
+        """`bos_id` stands before a source."""
+        return room - 2 - self.padding
 
     def encode(self, ids: Tensor, segment_ids: Tensor) -> list[Tensor]:
         """The outputs for ids (B, T), padded at the end: of the tokens, (B, T, ...), and of the row, (B, ...)."""
@@ -236,13 +279,15 @@ class VisionLanguageAdapter(EncoderAdapter):
     @classmethod
     def of(cls, model: Model) -> Self:
         config = model.config
-        return cls(
+        found = cls(
             model,
             vocab_size=config.vocab_size,
             special_ids=config.special_ids,
             features=config.vision.feature_size,
             num_segments=config.num_segments,
         )
+        found.fit(config.context)
+        return found
 
     def named_outputs(self, ids: Tensor, segment_ids: Tensor, regions: Tensor, boxes: Tensor) -> dict[str, Tensor]:
         """`hidden` or `tokens` (B, T, ...), `regions` (B, R, ...), and any others of the pair (B, ...)."""

@@ -47,8 +47,6 @@ from regard.training.validation import evaluation_mode
 
 SAME = 1e-4  # the largest deviation, in spreads of the logits, that rounding to float32 may cause
 CHANGED = 1e-3  # the smallest that counts as a change
-LENGTHS = (9, 4, 6, 1, 7)  # of the sources that the laws use
-TARGET = 8  # tokens of each target
 
 
 @dataclass(frozen=True)
@@ -107,8 +105,9 @@ def check_law(law: Law, adapter: ModelAdapter, seed: int = 0) -> Finding:
 # ------------------------------------------------ inputs
 
 
-def random_source(adapter: ModelAdapter, lengths: Sequence[int] = LENGTHS) -> Tensor:
+def random_source(adapter: ModelAdapter, lengths: Sequence[int] | None = None) -> Tensor:
     """Rows of random tokens, each followed by `eos_id` and padding."""
+    lengths = lengths or adapter.lengths
     special_ids = adapter.special_ids
     rows = torch.full((len(lengths), max(lengths) + 1), special_ids.pad_id)
     for row, length in zip(rows, lengths, strict=True):
@@ -117,8 +116,9 @@ def random_source(adapter: ModelAdapter, lengths: Sequence[int] = LENGTHS) -> Te
     return rows
 
 
-def random_target(adapter: ModelAdapter, rows: int = len(LENGTHS), length: int = TARGET) -> Tensor:
+def random_target(adapter: ModelAdapter, rows: int | None = None, length: int | None = None) -> Tensor:
     """Random tokens after `bos_id`."""
+    rows, length = rows or len(adapter.lengths), length or adapter.target_length
     ids = random_ids(adapter.target_vocab_size, adapter.config.special_ids, rows * (length - 1))
     return torch.cat([torch.full((rows, 1), adapter.special_ids.bos_id), ids.view(rows, length - 1)], dim=1)
 
@@ -175,8 +175,8 @@ def causality(adapter: ModelAdapter) -> float:
 def padding_invariance(adapter: ModelAdapter) -> float:
     source, target = random_source(adapter), random_target(adapter)
     outputs = adapter.outputs(source, target)
-    wider = torch.cat([source, torch.full((len(source), 6), adapter.special_ids.pad_id)], dim=1)
-    longer = torch.cat([target, torch.full((len(target), 3), adapter.special_ids.pad_id)], dim=1)
+    wider = torch.cat([source, torch.full((len(source), adapter.padding), adapter.special_ids.pad_id)], dim=1)
+    longer = torch.cat([target, torch.full((len(target), min(3, adapter.padding)), adapter.special_ids.pad_id)], dim=1)
     return _largest_deviation(adapter.outputs(wider, longer), outputs)
 
 
@@ -185,7 +185,7 @@ def batch_is_single(adapter: ModelAdapter) -> float:
     source, target = random_source(adapter), random_target(adapter)
     together = adapter.outputs(source, target)
     alone = [output.clone() for output in together]
-    for row, length in enumerate(LENGTHS):
+    for row, length in enumerate(adapter.lengths):
         single = adapter.outputs(source[row : row + 1, : length + 1], target[row : row + 1])
         for output, one in zip(alone, single, strict=True):
             output[row, : one.shape[1]] = one[0]
@@ -215,7 +215,7 @@ def cached_is_uncached(adapter: ModelAdapter) -> float:
 
 def beam_of_one_is_greedy(adapter: ModelAdapter) -> float:
     source = random_source(adapter)
-    limits = Limits([2 * TARGET] * len(source))
+    limits = Limits([2 * adapter.target_length] * len(source))
     pairs = zip(generate(adapter, source, Greedy(), limits), generate(adapter, source, Beam(1), limits), strict=True)
     return sum(greedy[0].tokens != beam[0].tokens for greedy, beam in pairs)
 
@@ -231,7 +231,9 @@ def watched_is_unwatched(adapter: ModelAdapter) -> float:
 @torch.no_grad()
 def rows_sum_to_one(adapter: ModelAdapter) -> float:
     # The left padding of shorter prompts attends to nothing: its rows are zero.
-    lengths = (9,) * len(LENGTHS) if isinstance(adapter, CausalLMAdapter) else LENGTHS
+    lengths = adapter.lengths
+    if isinstance(adapter, CausalLMAdapter):
+        lengths = adapter.lengths[:1] * len(adapter.lengths)
     with capture(adapter.module, *_taps(adapter, ".weights")) as watched:
         adapter.outputs(random_source(adapter, lengths), random_target(adapter))
     rows = torch.cat([value.sum(-1).flatten() for values in watched.values() for value in values])
@@ -263,8 +265,8 @@ def is_bidirectional(adapter: ModelAdapter) -> float:
     """The smallest change of the outputs before a position when the tokens from there on are others."""
     if not isinstance(adapter, EncoderAdapter):
         raise NotApplicable("it generates, and may not see later tokens")
-    length = LENGTHS[0]
-    source, other = (random_source(adapter, (length,) * len(LENGTHS)) for _ in range(2))
+    length = adapter.lengths[0]
+    source, other = (random_source(adapter, (length,) * len(adapter.lengths)) for _ in range(2))
     target = random_target(adapter)
     wanted = adapter.outputs(source, target)
 
@@ -322,7 +324,7 @@ def _texts_and_images(adapter: ModelAdapter) -> tuple[VisionLanguageAdapter, Ten
 
 def dead_parameters(adapter: ModelAdapter) -> float:
     """Parameters without a gradient. (The bias of a key shifts all scores of a row alike: softmax cancels it.)"""
-    source, target = random_source(adapter, LENGTHS * 4), random_target(adapter, 4 * len(LENGTHS))
+    source, target = random_source(adapter, adapter.lengths * 4), random_target(adapter, 4 * len(adapter.lengths))
     learned = {
         name: parameter
         for name, parameter in adapter.module.named_parameters()

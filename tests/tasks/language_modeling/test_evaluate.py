@@ -10,6 +10,7 @@ from tokenizers import processors
 
 import regard
 from regard.data.chunking import TextChunk
+from regard.errors import ConfigError
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.language_modeling import evaluate as text_scoring
 from regard.tasks.language_modeling.evaluate import evaluate, score_text
@@ -70,7 +71,46 @@ def test_bytes_of_a_tiny_text_are_those_of_what_was_foretold(writer):
 
 def test_the_window_is_told_where_it_is_shorter_than_the_model_sees(writer, monkeypatch):
     monkeypatch.setattr(text_scoring, "MAX_WINDOW", 16)
-    assert score_text(writer, iter([TextChunk(TEXTS[0])]))["context"] == 16
+    assert score_text(writer, iter([TextChunk(TEXTS[0])]))["window"] == 16
+
+
+@pytest.mark.parametrize(("window", "stride"), [(8, 3), (8, 8), (5, 1), (16, 4), (32, 16), (32, 31)])
+@pytest.mark.parametrize("limit", [None, 1, 7, 8, 9, 40])
+def test_each_token_is_scored_once_with_the_context_that_its_window_has(writer, window, stride, limit):
+    """As the guide of `transformers` on the perplexity of models of fixed length computes it, but weighed by tokens."""
+    ids = [*writer.tokenizer.encode(TEXTS[0] + TEXTS[2]), writer.tokenizer.eos_id]
+    ids = ids if limit is None else ids[: limit + 1]
+    losses, scored = [], 0
+    for start in range(0, len(ids), stride):
+        part = ids[start : start + window + 1]
+        new = start + len(part) - 1 - scored
+        if new > 0:
+            losses.append(summed(writer, part)[-new:])
+            scored += new
+    scores = score_text(
+        writer, iter([TextChunk(TEXTS[0], is_last=False), TextChunk(TEXTS[2])]), window, stride, limit=limit
+    )
+    assert scores["tokens"] == scored == len(ids) - 1
+    assert scores["loss"] == pytest.approx(torch.cat(losses).mean().item(), rel=1e-4)
+    assert (scores["window"], scores["stride"]) == (window, stride)
+
+
+def test_files_are_scored_in_overlapping_windows_and_windows_can_be_given(writer, novel, tmp_path):
+    (tmp_path / "new.txt").write_text(TEXTS[2] * 5)
+
+    def found(*assignments):
+        return evaluate(writer, EvaluationRequest(novel, [tmp_path / "new.txt"], assignments=assignments))
+
+    default, given = found(), found("data.window=16", "data.stride=4")
+    assert (default["window"], default["stride"]) == (32, 16)
+    assert (given["window"], given["stride"]) == (16, 4)
+    assert default["tokens"] == given["tokens"]
+    apart = found("data.stride=32")
+    assert apart["loss"] > default["loss"]  # fewer tokens before each
+    with pytest.raises(ConfigError, match="data.window=33: the model reads 32 tokens at once"):
+        found("data.window=33")
+    with pytest.raises(ConfigError, match="data.stride=17 is longer than the window of 16 tokens"):
+        found("data.window=16", "data.stride=17")
 
 
 def test_a_run_is_scored_as_it_was_trained(here, story, tiny_text, tmp_path):
