@@ -57,11 +57,17 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def command(cache):
+def forks(cache):
+    """Starts `regard …` in processes of their own."""
+    found = Forks()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def command(forks):
     """Run `regard …` in a process of its own."""
-    forks = Forks()
-    yield forks.run
-    forks.close()
+    return forks.run
 
 
 @pytest.fixture

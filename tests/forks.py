@@ -6,11 +6,15 @@ The parent computes nothing, so it has no threads and a fork of it is as good as
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+RUNNING = 1000  # no exit code
 
 
 class Forks:
@@ -28,38 +32,83 @@ class Forks:
         )
         self._folder = folder or Path.cwd()
 
+    def start(self, *arguments: object) -> "Fork":
+        """Start a command whose output nobody reads."""
+        words = [str(argument) for argument in arguments]
+        place = tempfile.mkdtemp()
+        Path(place, "stdin").touch()
+        where = {"cwd": str(self._folder), "place": place, "environment": {**os.environ}}
+        return Fork(self._ask({"arguments": words, **where, "waits": False}), Path(place), self._ask)
+
     def run(
         self, *arguments: object, stdin: str | bytes | None = "", cwd: Path | None = None
     ) -> subprocess.CompletedProcess:
         words = [str(argument) for argument in arguments]
-        assert self._parent.stdin is not None
-        assert self._parent.stdout is not None
         with tempfile.TemporaryDirectory() as name:
             place = Path(name)
             (place / "stdin").write_bytes(stdin if isinstance(stdin, bytes) else (stdin or "").encode())
             where = {"cwd": str(cwd or self._folder), "place": name, "environment": {**os.environ}}
-            self._parent.stdin.write(json.dumps({"arguments": words, **where}) + "\n")
-            self._parent.stdin.flush()
-            code = int(self._parent.stdout.readline())
+            code = self._ask({"arguments": words, **where, "waits": True})
             output, errors = ((place / each).read_bytes() for each in ("stdout", "stderr"))
         if isinstance(stdin, bytes):
             return subprocess.CompletedProcess(words, code, output, errors)
         return subprocess.CompletedProcess(words, code, output.decode(), errors.decode())
 
+    def _ask(self, request: dict[str, object]) -> int:
+        assert self._parent.stdin is not None
+        assert self._parent.stdout is not None
+        self._parent.stdin.write(json.dumps(request) + "\n")
+        self._parent.stdin.flush()
+        return int(self._parent.stdout.readline())
+
     def close(self) -> None:
         self._parent.communicate()
+
+
+class Fork:
+    """A command that runs on while the test does something else."""
+
+    def __init__(self, pid: int, place: Path, ask: Callable[[dict[str, object]], int]) -> None:
+        self.pid = pid
+        self._place, self._ask = place, ask
+
+    def poll(self) -> int | None:
+        """The exit code, or minus the signal; None while it runs."""
+        code = self._ask({"poll": self.pid})
+        return None if code == RUNNING else code
+
+    def wait(self) -> tuple[int, str]:
+        """The exit code, or minus the signal, and what it wrote on standard error."""
+        code = self._ask({"wait": self.pid})
+        errors = (self._place / "stderr").read_text(encoding="utf-8")
+        shutil.rmtree(self._place)
+        return code, errors
 
 
 def _serve(requests: IO[str]) -> None:
     for module in ("torch._dynamo", "regard.cli", "regard.tasks.loading", "regard.tasks.recipe"):
         importlib.import_module(module)
+    ended: dict[int, int] = {}
     for line in requests:
-        request = json.loads(line)
+        print(_answer(json.loads(line), ended), flush=True)  # noqa: T201
+
+
+def _answer(request: dict[str, Any], ended: dict[int, int]) -> int:
+    """The exit code of a command, or the process id of one that runs on; `ended` has the codes of those that ended."""
+    child = request.get("poll") or request.get("wait")
+    if child is None:
+        waits = request.pop("waits")
         child = os.fork()
         if not child:
             _command(**request)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201 - the answer
+        if not waits:
+            return child
+    if child not in ended:
+        done, status = os.waitpid(child, os.WNOHANG if "poll" in request else 0)
+        if not done:
+            return RUNNING
+        ended[child] = os.waitstatus_to_exitcode(status)
+    return ended[child]
 
 
 def _command(arguments: list[str], cwd: str, place: str, environment: dict[str, str]) -> None:

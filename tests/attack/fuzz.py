@@ -2,8 +2,8 @@
 
 python -m tests.attack.fuzz TARGET FOLDER [libFuzzer's options]   what `fuzz` starts: one target in this process
 
-A finding is an exception that is no RegardError, an input that takes more than SECONDS, or MEGABYTES more than the
-process had before.
+A finding is an exception that is no RegardError, an input that takes more than SECONDS of processor time (or HANGS on
+the clock), or MEGABYTES more than the process had before.
 """
 
 import base64
@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 5
+HANGS = 60
 MEGABYTES = 500
 MAX_LENGTH = 4096  # bytes of an input
 HEADER = 8  # bytes before the JSON that say how long it is, as safetensors has them
@@ -141,9 +143,16 @@ def _worker(name: str, folder: Path, options: list[str]) -> None:
             target.survives(seed)  # imports what is imported late
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     limit = pages * os.sysconf("SC_PAGE_SIZE") // 2**20 + MEGABYTES
-    bounds = [f"-timeout={SECONDS}", f"-rss_limit_mb={limit}", f"-max_len={MAX_LENGTH}", "-reload=0"]
+    bounds = [f"-timeout={HANGS}", f"-rss_limit_mb={limit}", f"-max_len={MAX_LENGTH}", "-reload=0"]
     mutator = {} if target.json_at is None else {"custom_mutator": partial(_mutate, target.json_at)}
-    atheris.Setup([sys.argv[0], *bounds, *options, str(folder)], target.survives, **mutator)
+
+    def survives(data: bytes) -> None:
+        started = time.process_time()
+        target.survives(data)
+        if (seconds := time.process_time() - started) > SECONDS:
+            raise TimeoutError(f"took {seconds:.1f} s of processor time")
+
+    atheris.Setup([sys.argv[0], *bounds, *options, str(folder)], survives, **mutator)
     atheris.Fuzz()
 
 

@@ -6,8 +6,6 @@ import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -20,16 +18,26 @@ TRANSLATOR = ["translator"]
 SETTINGS = ["training.steps=60", "training.checkpoint_every=5", "training.seed=3"]
 
 
-def start(folder, settings, recipe=TRANSLATOR):
-    words = [sys.executable, "-m", "regard", "train", *recipe, "-o", str(folder), *SETTINGS, *settings]
-    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+@pytest.fixture
+def start(forks):
+    """Starts a run in a process of its own."""
+
+    def start(folder, settings, recipe=TRANSLATOR):
+        return forks.start("train", *recipe, "-o", folder, *SETTINGS, *settings)
+
+    return start
 
 
-def finish(folder, settings, recipe=TRANSLATOR):
-    process = start(folder, settings, recipe)
-    _, errors = process.communicate(timeout=600)
-    assert process.returncode == 0, errors.decode()
-    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+@pytest.fixture
+def finish(start):
+    """Trains to the end, and returns the digest of the weights."""
+
+    def finish(folder, settings, recipe=TRANSLATOR):
+        code, errors = start(folder, settings, recipe).wait()
+        assert code == 0, errors
+        return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+    return finish
 
 
 def steps_saved(folder):
@@ -40,20 +48,23 @@ def kill_when(process, ready):
     """Send SIGKILL once `ready()`; False if the run ended before."""
     while process.poll() is None and not ready():
         time.sleep(0.002)
-    over = process.poll() is not None
-    if not over:
+    if process.poll() is None:
         os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    return not over
+    return process.wait()[0] == -signal.SIGKILL
 
 
-def killed(folder, settings, recipe, *moments):
-    """A run killed at each of these moments; from the start where it ended before one, on a machine that is busy."""
-    for _ in range(20):
-        if all(kill_when(start(folder, settings, recipe), lambda ready=ready: ready(folder)) for ready in moments):
-            return folder
-        shutil.rmtree(folder)
-    raise AssertionError("20 runs ended before they were killed")
+@pytest.fixture
+def killed(start):
+    """Kills a run at each of these moments; begins again where it ended before one, on a machine that is busy."""
+
+    def killed(folder, settings, recipe, *moments):
+        for _ in range(20):
+            if all(kill_when(start(folder, settings, recipe), lambda ready=ready: ready(folder)) for ready in moments):
+                return folder
+            shutil.rmtree(folder)
+        raise AssertionError("20 runs ended before they were killed")
+
+    return killed
 
 
 def is_saving(folder):
@@ -64,7 +75,7 @@ def has_saved(step):
     return lambda folder: max(steps_saved(folder), default=0) >= step
 
 
-def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(tmp_path, tiny):
+def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(tmp_path, tiny, finish, killed):
     wanted = finish(tmp_path / "whole", tiny)
     # Killed while a checkpoint is being written, and some steps after one.
     folder = killed(tmp_path / "killed", tiny, TRANSLATOR, is_saving, has_saved(20))
@@ -73,7 +84,7 @@ def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(tmp_path, tiny):
     assert not list(folder.rglob(".new-*"))
 
 
-def test_a_killed_language_model_with_dropout_resumes_to_the_same_weights(tmp_path, tiny_text, story):
+def test_a_killed_language_model_with_dropout_resumes_to_the_same_weights(tmp_path, tiny_text, story, finish, killed):
     settings = [*tiny_text, "model.vocab_size=300", "model.dropout=0.1", "training.activation_checkpointing=true"]
     recipe = ["gpt", str(story)]
     wanted = finish(tmp_path / "whole", settings, recipe)
@@ -82,7 +93,7 @@ def test_a_killed_language_model_with_dropout_resumes_to_the_same_weights(tmp_pa
     assert finish(folder, settings, recipe) == wanted
 
 
-def test_a_killed_model_of_a_users_file_resumes_to_the_same_weights(tmp_path, story):
+def test_a_killed_model_of_a_users_file_resumes_to_the_same_weights(tmp_path, story, finish, killed):
     """What `regard new model` writes."""
     mine = tmp_path / "mine.py"
     mine.write_text((Path(regard.__file__).parent / "templates" / "model.py").read_text(encoding="utf-8"))
@@ -95,7 +106,7 @@ def test_a_killed_model_of_a_users_file_resumes_to_the_same_weights(tmp_path, st
 
 
 @pytest.mark.prove
-def test_ten_kills_at_random_moments_equal_uninterrupted(tmp_path):
+def test_ten_kills_at_random_moments_equal_uninterrupted(tmp_path, start, finish):
     """The settings of the recipe itself, ten kills -9 at random moments of the whole run."""
     wanted = finish(tmp_path / "whole", [])
     folder, chance = tmp_path / "killed", random.Random(7)

@@ -86,6 +86,6 @@ def test_no_words_are_refused(translator):
         translator.run("")
 
 
-@pytest.mark.parametrize("text", ["</s>", "<pad><s>", "\x00\x01", "👩‍👩‍👧", "a" * 3000, "ñ" * 50, "  spaces  ", "\n"])
+@pytest.mark.parametrize("text", ["</s>", "<pad><s>", "\x00\x01", "👩‍👩‍👧", "a" * 800, "ñ" * 50, "  spaces  ", "\n"])
 def test_hostile_text_is_just_text(translator, text):
     assert isinstance(translator.run(text).text, str)

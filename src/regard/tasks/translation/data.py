@@ -62,6 +62,7 @@ TranslationRun = RunConfig[TranslationDataConfig, Seq2SeqConfig, TranslationConf
 
 def prepare(run: TranslationRun, inputs: TrainingInputs, tokenizer_file: Path) -> PreparedTask:
     """The translation task on the user's files, or on synthetic sentences when there are none."""
+    run.model.fitted(vocab_size=run.model.vocab_size, special_ids=run.model.special_ids, longest=1)  # fails early
     corpus = open_corpus(inputs.paths, run.data)
     tokenizer = load_or_make_tokenizer(
         BPETokenizer,
