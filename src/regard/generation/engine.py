@@ -31,6 +31,7 @@ from regard.generation.recording import UnrecordableError, record
 from regard.layers.decoding import shortlisted
 from regard.layers.tap import watched
 from regard.ops.dispatch import why_disabled
+from regard.ops.lazy_memory import forget
 from regard.ops.shortlist import ArgmaxShortlist
 
 logger = logging.getLogger(__name__)
@@ -63,9 +64,9 @@ def _why_plain(model: Any) -> str | None:
 class Engine:
     """A language model whose steps are a program; `generate` takes it in place of the model."""
 
-    def __init__(self, model: Any, *, slots: int = 1) -> None:
+    def __init__(self, model: Any, *, slots: int = 1, capacity: int = FIRST_CAPACITY) -> None:
         self.model, self.config = model, model.config
-        self._program = record(model, PREFILL_ROWS, slots, min(FIRST_CAPACITY, self.config.context))
+        self._program = record(model, PREFILL_ROWS, slots, min(capacity, self.config.context))
         self._states: weakref.WeakSet[SlotState] = weakref.WeakSet()  # whose slots are in use
 
     def start(self, prompts: Sequence[Sequence[int]]) -> "SlotState":
@@ -132,6 +133,17 @@ class Engine:
         for layer in self._program.caches:
             for cached in layer:
                 cached[target, :, :length] = cached[source, :, :length]
+
+    def forget_slot(self, slot: int) -> None:
+        """Give the memory of a slot's tokens back, where the system can."""
+        for layer in self._program.caches:
+            for cached in layer:
+                forget(cached[slot])
+
+    @property
+    def token_bytes(self) -> int:
+        """Memory of one token in the KV cache."""
+        return sum(cached[0, :, 0].nbytes for layer in self._program.caches for cached in layer)
 
     def free_slots(self, count: int) -> list[int]:
         """The first slots that no state uses; there are as many as are wanted."""

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from regard.ops.activation import C_ACTIVATIONS, NO_ACTIVATION
 from regard.ops.dispatch import check
+from regard.ops.lazy_memory import lazy_zeros
 from regard.ops.library import library
 from regard.ops.packed import BLOCK, PackedMatrix
 
@@ -198,7 +199,7 @@ class Program:
         for part in angles or ():
             if part.shape[1] != width // 2 or len(part) < self.capacity or width % 2:
                 raise ValueError(f"angles are {tuple(part.shape)}, wanted at least ({self.capacity}, {width // 2})")
-        keys, values = (torch.zeros(self.slots, num_kv_heads, self.capacity, width) for _ in range(2))
+        keys, values = (lazy_zeros(self.slots, num_kv_heads, self.capacity, width) for _ in range(2))
         self.caches.append((keys, values))
         out = self._new_rows(num_heads * width, last=False)
         cosine, sine = angles or (None, None)

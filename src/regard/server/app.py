@@ -1,29 +1,36 @@
 """The HTTP application: its routes over a table of models."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Any
 
-from anyio import CapacityLimiter, to_thread
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
+from anyio import to_thread
+from fastapi import FastAPI
 
-from regard.server import errors, looking, page_routes, table_routes
-from regard.server.models import ModelTable, ServedModel
+from regard.server import errors, looking, openai, operations, page_routes, table_routes, tracing
+from regard.server.metrics import Metrics
+from regard.server.models import ModelTable
 from regard.server.settings import ServerSettings
+from regard.server.tracing import TraceStore
+from regard.server.workers import Workers
 
-ROUTERS = (table_routes.router, looking.router)
+ROUTERS = (openai.router, table_routes.router, looking.router, tracing.router, operations.router)
 
 
 def create_app(models: ModelTable, settings: ServerSettings | None = None) -> FastAPI:
-    """The application; it opens the models when it starts."""
+    """The application; it opens the models when it starts, and answers /health with 503 until then."""
+    settings = settings or ServerSettings()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.limiter = CapacityLimiter(1)
-        await to_thread.run_sync(models.load, limiter=app.state.limiter)
+        loading = asyncio.create_task(_load(app, models))
+        app.state.loading = loading
+        if models.is_loaded:
+            await loading
         yield
+        loading.cancel()
+        await to_thread.run_sync(app.state.workers.stop)
 
     app = FastAPI(
         title="regard",
@@ -33,25 +40,24 @@ def create_app(models: ModelTable, settings: ServerSettings | None = None) -> Fa
         docs_url=None,
         redoc_url=None,
     )
-    app.state.models, app.state.settings = models, settings or ServerSettings()
-
-    async def compute(name: str, work: Callable[[ServedModel], Any]) -> Any:
-        """Run something with a model, off the event loop and alone."""
-        served = models.get(name)
-        if served is None:
-            raise errors.unknown_model(name, models.names)
-        return await to_thread.run_sync(work, served, limiter=app.state.limiter)
-
-    app.state.compute = compute
+    metrics = Metrics()
+    app.state.models, app.state.settings, app.state.metrics = models, settings, metrics
+    app.state.workers = Workers(models, settings, metrics)
+    app.state.traces = TraceStore(settings.trace_megabytes << 20)
+    app.state.is_ready = app.state.is_draining = False
+    app.state.failure = None
     errors.add_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
     page_routes.add_page(app)
-
-    @app.get("/health", tags=["operations"])
-    def health(request: Request) -> JSONResponse:
-        """200 when all models are loaded; 503 before."""
-        ready = request.app.state.models.is_loaded
-        return JSONResponse({"status": "ready" if ready else "loading"}, 200 if ready else 503)
-
     return app
+
+
+async def _load(app: FastAPI, models: ModelTable) -> None:
+    try:
+        await to_thread.run_sync(models.load)
+    except Exception as error:  # the server ends with it
+        app.state.failure = error
+        return
+    app.state.workers.start(asyncio.get_running_loop())
+    app.state.is_ready = True

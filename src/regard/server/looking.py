@@ -12,18 +12,18 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, Strict
-from safetensors.numpy import save
 
 from regard.errors import InputError
+from regard.images.containers import detect_format
 from regard.images.decoding import read_image
 from regard.inspection.drawing.html import figure_data
 from regard.inspection.examples import EXAMPLES, draw_example
-from regard.inspection.trace import Trace
 from regard.inspection.views import VIEWS, find_view
 from regard.inspection.views.base import Choices
 from regard.server.errors import APIError
 from regard.server.models import ServedModel
-from regard.server.requests import Body, StrictRoute
+from regard.server.requests import Body, StrictRoute, until_disconnected
+from regard.server.tracing import trace_bytes
 from regard.tasks import show as tasks_show
 from regard.tasks.base import TraceRequest
 
@@ -109,10 +109,6 @@ def make_trace(served: ServedModel, body: LookRequest, taps: list[str]) -> bytes
         return trace_bytes(tasks_show.trace(served.task, served.pipeline, asked, taps))
 
 
-def trace_bytes(found: Trace) -> bytes:
-    return save(dict(found.values), {"regard": found.info.model_dump_json()})
-
-
 @contextmanager
 def trace_request(served: ServedModel, body: LookRequest) -> Iterator[TraceRequest]:
     """The request as the tasks take it; its image and boxes stand in files of our own meanwhile."""
@@ -123,8 +119,9 @@ def trace_request(served: ServedModel, body: LookRequest) -> Iterator[TraceReque
         yield TraceRequest(body.texts, body.max_new_tokens, body.target, None, body.off)
         return
     with TemporaryDirectory(prefix="regard-") as folder:
-        image = Path(folder) / "image"
-        image.write_bytes(image_bytes(body.image))
+        data = image_bytes(body.image)
+        image = Path(folder) / ("image.png" if detect_format(data) == "PNG" else "image.jpg")
+        image.write_bytes(data)
         boxes = None
         if body.boxes is not None:
             boxes = Path(folder) / "boxes.json"
@@ -150,5 +147,4 @@ def image_bytes(image: str | None) -> bytes:
 
 
 async def _compute(request: Request, model: str, work: Callable[[ServedModel], T]) -> T:
-    found: T = await request.app.state.compute(model, work)
-    return found
+    return await until_disconnected(request, request.app.state.workers.run(model, work))

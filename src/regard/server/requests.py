@@ -1,8 +1,9 @@
 """Read the body of a request: JSON that is parsed strictly, and the base of what is read from it."""
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import pydantic_core
 from fastapi import Request, Response
@@ -10,6 +11,8 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict
 
 from regard.server.errors import APIError
+
+T = TypeVar("T")
 
 
 class Body(BaseModel):
@@ -41,6 +44,24 @@ class StrictRoute(APIRoute):
             return await handle(StrictRequest(request.scope, request.receive))
 
         return strictly
+
+
+async def until_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work; it is cancelled where the client goes before."""
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait([working, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise APIError(499, "the client has gone", code="disconnected")
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _field_with_surrogate(body: bytes) -> str | None:

@@ -20,6 +20,7 @@ class ServerSettings(Config):
     drain_seconds: float = Field(30, ge=0, description="after SIGTERM, how long running requests may take to end")
     max_queue: int = Field(128, ge=1, description="requests of a model that may wait; more are refused")
     max_running: int = Field(64, ge=1, description="texts of a language model that are generated together")
+    kv_cache_megabytes: int = Field(2048, ge=1, description="memory of a language model's KV cache")
     trace_megabytes: int = Field(256, ge=1, description="memory for the traces that clients may still fetch")
 
     @model_validator(mode="after")
