@@ -8,14 +8,15 @@ from importlib.metadata import version
 from anyio import to_thread
 from fastapi import FastAPI
 
-from regard.server import errors, looking, openai, operations, page_routes, table_routes, tracing
+from regard.server import errors, page_routes
 from regard.server.metrics import Metrics
 from regard.server.models import ModelTable
+from regard.server.routes import looking, openai, operations, table, tracing
+from regard.server.routes.tracing import TraceStore
 from regard.server.settings import ServerSettings
-from regard.server.tracing import TraceStore
 from regard.server.workers import Workers
 
-ROUTERS = (openai.router, table_routes.router, looking.router, tracing.router, operations.router)
+ROUTERS = (openai.router, table.router, looking.router, tracing.router, operations.router)
 
 
 def create_app(models: ModelTable, settings: ServerSettings | None = None) -> FastAPI:

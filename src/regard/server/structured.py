@@ -10,7 +10,7 @@ from llguidance import LLMatcher, LLTokenizer
 from torch import Tensor
 
 from regard.server.errors import APIError
-from regard.server.openai_requests import ResponseFormat
+from regard.server.routes.openai_requests import ResponseFormat
 
 MAX_SCHEMA = 100_000  # characters
 

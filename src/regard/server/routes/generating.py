@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from regard.errors import InputError
 from regard.server.errors import APIError
-from regard.server.openai_requests import ChatBody, CompletionBody, GenerationBody
+from regard.server.routes.openai_requests import ChatBody, CompletionBody, GenerationBody
 from regard.server.structured import Grammars
 from regard.server.texts import Sampling, Send, Text
 from regard.server.workers import Pieces, Workers

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from regard.server.generating import check_ids, generator_of
-from regard.server.openai_requests import String, TokenId
 from regard.server.requests import Body, StrictRoute
+from regard.server.routes.generating import check_ids, generator_of
+from regard.server.routes.openai_requests import String, TokenId
 
 router = APIRouter(route_class=StrictRoute, tags=["operations"])
 

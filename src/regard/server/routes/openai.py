@@ -14,7 +14,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from regard.server.errors import APIError, as_api_error
-from regard.server.generating import (
+from regard.server.requests import StrictRoute, until_disconnected
+from regard.server.routes.generating import (
     Asked,
     chat_prompt,
     check_ids,
@@ -22,11 +23,10 @@ from regard.server.generating import (
     generator_of,
     make_texts,
 )
-from regard.server.openai_requests import ChatBody, CompletionBody, EmbeddingBody, GenerationBody
-from regard.server.requests import StrictRoute, until_disconnected
-from regard.server.shapes import ChatShape, CompletionShape, usage
+from regard.server.routes.openai_requests import ChatBody, CompletionBody, EmbeddingBody, GenerationBody
+from regard.server.routes.shapes import ChatShape, CompletionShape, usage
+from regard.server.routes.tracing import trace_generation
 from regard.server.texts import Piece, TokenScore
-from regard.server.tracing import trace_generation
 from regard.server.workers import Workers
 from regard.tasks.encoders.encoding import embed_rows
 

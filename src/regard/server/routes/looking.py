@@ -23,7 +23,7 @@ from regard.inspection.views.base import Choices
 from regard.server.errors import APIError
 from regard.server.models import ServedModel
 from regard.server.requests import Body, StrictRoute, until_disconnected
-from regard.server.tracing import trace_bytes
+from regard.server.routes.tracing import trace_bytes
 from regard.tasks import show as tasks_show
 from regard.tasks.base import TraceRequest
 
