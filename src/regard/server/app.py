@@ -44,6 +44,7 @@ def create_app(models: ModelTable, settings: ServerSettings | None = None) -> Fa
     metrics = Metrics()
     app.state.models, app.state.settings, app.state.metrics = models, settings, metrics
     app.state.workers = Workers(models, settings, metrics)
+    app.state.compute = app.state.workers.run
     app.state.traces = TraceStore(settings.trace_megabytes << 20)
     app.state.is_ready = app.state.is_draining = False
     app.state.failure = None

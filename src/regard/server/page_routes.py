@@ -22,9 +22,9 @@ from regard.inspection.examples import EXAMPLES, draw_example
 from regard.inspection.trace import SUFFIX, Trace
 from regard.inspection.views.base import Choices
 from regard.server.errors import APIError, as_api_error
-from regard.server.looking import LookRequest, ShowRequest, trace_request
 from regard.server.models import ServedModel
 from regard.server.requests import StrictRoute
+from regard.server.routes.looking import LookRequest, ShowRequest, trace_request
 from regard.server.viewing import data
 from regard.server.viewing.store import TraceStore
 from regard.server.viewing.watched import Watched, read_report, read_run
@@ -255,7 +255,7 @@ def values(name: str, paths: str, request: Request, head: int | None = None) -> 
 @router.get("/trace/{name}/file")
 def trace_file(name: str, request: Request) -> Response:
     """The trace as `regard show` opens it."""
-    from regard.server.looking import trace_bytes
+    from regard.server.routes.looking import trace_bytes
 
     found = trace_bytes(request.app.state.page_traces.get(name))
     return Response(found, media_type="application/octet-stream", headers=HEADERS)
