@@ -1,4 +1,4 @@
-"""Hugging Face folders, read and written; GGUF files, read.
+"""Hugging Face folders, read and written; GGUF files (gguf.py, gguf_export.py).
 
 One file a family, with a two-way table of weight names, a reader (`load`) and a writer (`files`). Every weight of a
 folder is used, or an error names it. A new family is its file and one line in FAMILIES.

