@@ -41,6 +41,8 @@ SHAPES = {
         "tie_word_embeddings": False,
         "decoder_vocab_size": 320,
         "encoder_layers": 3,
+        "decoder_attention_heads": 2,
+        "decoder_ffn_dim": 48,
     },
 }
 

@@ -153,10 +153,6 @@ def _bias(found: dict[str, Tensor], config: MarianConfig, where: str) -> Tensor:
 
 
 def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> TransformerConfig:
-    for name in ("attention_heads", "ffn_dim"):
-        encoder, decoder = getattr(theirs, f"encoder_{name}"), getattr(theirs, f"decoder_{name}")
-        if encoder != decoder:
-            raise FolderError(f"{path}: encoder_{name} is {encoder}, decoder_{name} {decoder}; wanted the same")
     if theirs.decoder_start_token_id != theirs.pad_token_id:
         raise FolderError(
             f"{path}: decoder_start_token_id is {theirs.decoder_start_token_id}, pad_token_id {theirs.pad_token_id}; "
@@ -182,8 +178,10 @@ def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> Transform
             width=theirs.d_model,
             heads=theirs.encoder_attention_heads,
             layers=theirs.encoder_layers,
-            decoder_layers=None if theirs.decoder_layers == theirs.encoder_layers else theirs.decoder_layers,
+            decoder_layers=_differing(theirs.encoder_layers, theirs.decoder_layers),
+            decoder_heads=_differing(theirs.encoder_attention_heads, theirs.decoder_attention_heads),
             feed_forward=theirs.encoder_ffn_dim,
+            decoder_feed_forward=_differing(theirs.encoder_ffn_dim, theirs.decoder_ffn_dim),
             activation=ACTIVATIONS[theirs.activation_function],
             dropout=theirs.dropout,
             positions="halves",
@@ -192,6 +190,11 @@ def to_ours(theirs: MarianConfig, path: Path, *, output_bias: bool) -> Transform
         )
     except ConfigError as error:
         raise FolderError(f"{path}: {error}") from error
+
+
+def _differing(encoder: int, decoder: int) -> int | None:
+    """The decoder's size, where it is another than the encoder's."""
+    return None if encoder == decoder else decoder
 
 
 def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
@@ -218,9 +221,9 @@ def to_theirs(ours: TransformerConfig) -> dict[str, Any]:
         "encoder_layers": ours.layers,
         "decoder_layers": ours.decoder_layers or ours.layers,
         "encoder_attention_heads": ours.heads,
-        "decoder_attention_heads": ours.heads,
+        "decoder_attention_heads": ours.decoder_heads or ours.heads,
         "encoder_ffn_dim": ours.feed_forward,
-        "decoder_ffn_dim": ours.feed_forward,
+        "decoder_ffn_dim": ours.decoder_feed_forward or ours.feed_forward,
         "activation_function": ours.activation,
         "dropout": ours.dropout,
         "max_position_embeddings": ours.max_positions,

@@ -42,7 +42,9 @@ class TransformerConfig(Seq2SeqConfig):
     heads: int = Field(8, ge=1, description="H, attention heads")
     layers: int = Field(6, ge=1, description="blocks in the encoder and in the decoder")
     decoder_layers: int | None = Field(None, ge=1, description="blocks in the decoder, where it differs")
+    decoder_heads: int | None = Field(None, ge=1, description="attention heads of the decoder, where they differ")
     feed_forward: int = Field(2048, ge=1, description="inner width of the feed-forward network")
+    decoder_feed_forward: int | None = Field(None, ge=1, description="the same in the decoder, where it differs")
     activation: Literal["relu", "swish", "gelu"] = Field("relu", description="activation of the feed-forward network")
     dropout: float = Field(0.1, ge=0, lt=1, description="share of the activations that are set to zero in training")
     norm: Literal["post", "pre"] = Field("post", description="layer norm after each residual (the paper) or before")
@@ -58,6 +60,8 @@ class TransformerConfig(Seq2SeqConfig):
     @model_validator(mode="after")
     def _check_heads(self) -> Self:
         check_heads(self.width, self.heads)
+        if self.decoder_heads is not None:
+            check_heads(self.width, self.decoder_heads)
         return self
 
     @property
@@ -77,11 +81,11 @@ class TransformerConfig(Seq2SeqConfig):
     def flops(self, source: int, target: int) -> cost.ForwardCost:
         n, m, d, inner = source, target, self.width, self.feed_forward
         encoders, decoders = self.layers, self.decoder_layers or self.layers
-        decoder_block = cost.block(m, d, inner) + cost.cross_attention(m, n, d)
+        decoder_block = cost.block(m, d, self.decoder_feed_forward or inner) + cost.cross_attention(m, n, d)
         combine = 2 * (n + m) * d * d if self.combine_positions == "concatenated" else 0
         return cost.ForwardCost(
             encoders * cost.block(n, d, inner) + decoders * decoder_block + combine + m * d * self.output_vocab_size,
-            self.heads * (encoders * n * n + decoders * (m * m + n * m)),
+            self.heads * encoders * n * n + (self.decoder_heads or self.heads) * decoders * (m * m + n * m),
             2 * decoders * (n + m) * d,
         )
 
@@ -99,6 +103,7 @@ EXAMPLES = (
     TINY,
     TINY.model_copy(update={"norm": "pre"}),
     TINY.model_copy(update={"positions": "learned", "combine_positions": "concatenated", "decoder_layers": 1}),
+    TINY.model_copy(update={"decoder_heads": 4, "decoder_feed_forward": 20}),
     TINY.model_copy(update={"positions": "halves", "activation": "swish"}),
     TINY.model_copy(
         update={"target_vocab_size": 40, "tie_embeddings": False, "output_bias": True, "scale_embeddings": False}
@@ -310,9 +315,10 @@ class DecoderBlock(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.pre_norm = config.norm == "pre"
-        self.attention = MultiHeadAttention(config.width, config.heads)
-        self.cross_attention = MultiHeadAttention(config.width, config.heads)
-        self.feed_forward = FeedForward(config.width, config.feed_forward, config.activation)
+        heads, inner = config.decoder_heads or config.heads, config.decoder_feed_forward or config.feed_forward
+        self.attention = MultiHeadAttention(config.width, heads)
+        self.cross_attention = MultiHeadAttention(config.width, heads)
+        self.feed_forward = FeedForward(config.width, inner, config.activation)
         self.norm_attention = LayerNorm(config.width)
         self.norm_cross_attention = LayerNorm(config.width)
         self.norm_feed_forward = LayerNorm(config.width)

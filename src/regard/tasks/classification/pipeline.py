@@ -104,7 +104,7 @@ class Classifier(EncoderPipeline):
         if seconds is None and self.pairs and texts:
             raise InputError(
                 "got single texts, but this model reads pairs; give a second text to each: "
-                "--second, or a tab between the two"
+                "seconds=[…], on the command line --second, or a tab between the two"
             )
         return self.tokenizer.encode_batch(texts, seconds, max_length=self.max_length)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 from torch import nn
@@ -66,8 +66,16 @@ class EncoderPipeline(Showable):
         vectors: np.ndarray = embed_rows(self.model, rows, pooling).numpy()
         return vectors
 
-    def encode(self, texts: Sequence[str], *, truncate: bool = True) -> list[list[int]]:
-        """The ids of the texts, each between its special tokens."""
+    @overload
+    def encode(self, texts: str, *, truncate: bool = True) -> list[int]: ...  # type: ignore[overload-overlap]  # a str is a Sequence of str too
+
+    @overload
+    def encode(self, texts: Sequence[str], *, truncate: bool = True) -> list[list[int]]: ...
+
+    def encode(self, texts: str | Sequence[str], *, truncate: bool = True) -> list[int] | list[list[int]]:
+        """The ids of a text, or of each of several, between their special tokens."""
+        if isinstance(texts, str):
+            return self.encode([texts], truncate=truncate)[0]
         check_texts(texts)
         room = self.max_length - 2
         ids = self.tokenizer.encode_ids_batch(texts)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
 from torch import nn
@@ -130,7 +130,7 @@ class TextGenerator(Showable):
         if (stop or on_text) and isinstance(strategy, Beam):
             raise InputError(
                 "beam search cannot stream or stop at a string: a beam's text is known only at the end; "
-                "use --greedy or --sample"
+                "use strategy=Greedy() or Sample(), on the command line --greedy or --sample"
             )
         if on_text is not None and (len(prompts) != 1 or getattr(strategy, "num_samples", 1) != 1):
             raise InputError(f"only one text can be streamed at a time, got {len(prompts)} prompts")
@@ -154,7 +154,8 @@ class TextGenerator(Showable):
         """The answer to a conversation: messages with a "role" (system, user, assistant) and their "content"."""
         if self.tokenizer.chat_template is None:
             raise InputError(
-                "this model has no chat template: it continues texts and does not answer messages; leave out --chat"
+                "this model has no chat template: it continues texts and does not answer messages; "
+                "use run(prompt), on the command line leave out --chat"
             )
         names = [
             None if n is None else self.tokenizer.id_to_token(n) for n in (self.tokenizer.bos_id, self.tokenizer.eos_id)
@@ -162,8 +163,19 @@ class TextGenerator(Showable):
         prompt = apply_chat_template(self.tokenizer.chat_template, messages, bos_token=names[0], eos_token=names[1])
         return self.run(prompt, strategy, specials=True, **options)
 
-    def encode(self, prompt: str, *, truncate: bool = False, specials: bool = False) -> list[int]:
-        """The ids of a prompt, after the begin token where the model has one; else an empty prompt is the end token."""
+    @overload
+    def encode(self, prompt: str, *, truncate: bool = False, specials: bool = False) -> list[int]: ...  # type: ignore[overload-overlap]  # a str is a Sequence of str too
+
+    @overload
+    def encode(self, prompt: Sequence[str], *, truncate: bool = False, specials: bool = False) -> list[list[int]]: ...
+
+    def encode(
+        self, prompt: str | Sequence[str], *, truncate: bool = False, specials: bool = False
+    ) -> list[int] | list[list[int]]:
+        """The ids of a prompt, or of each of several, after the begin token where the model has one; else an empty
+        prompt is the end token."""
+        if not isinstance(prompt, str):
+            return [self.encode(one, truncate=truncate, specials=specials) for one in prompt]
         ids = self.tokenizer.encode(prompt, parse_special_tokens=specials)
         first = self.tokenizer.prepended_bos_id
         if first is None and not ids:  # as if another text had ended here
@@ -176,7 +188,7 @@ class TextGenerator(Showable):
             if not truncate:
                 raise InputError(
                     f"the prompt has {len(ids):,} tokens, this model's context is {self.context:,}; "
-                    "shorten it; `regard run` drops its beginning with --truncate left"
+                    "shorten it, or drop its beginning with truncate=True, on the command line --truncate left"
                 )
             ids = self._last(ids, self.context)
         return ids

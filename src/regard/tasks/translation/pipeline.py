@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -114,6 +114,18 @@ class Translator(Showable):
         strategy = Beam(found.num_beams, found.length_penalty) if found.num_beams > 1 else Greedy()
         settings = found.max_new_tokens, found.force_eos, found.renormalize
         return cls(found.kind, found.model, found.tokenizer, strategy, *settings)
+
+    @overload
+    def encode(self, texts: str) -> list[int]: ...  # type: ignore[overload-overlap]  # a str is a Sequence of str too
+
+    @overload
+    def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    def encode(self, texts: str | Sequence[str]) -> list[int] | list[list[int]]:
+        """The ids of a source, or of each of several, with the end token."""
+        if isinstance(texts, str):
+            return self.encode([texts])[0]
+        return [row[row != self.tokenizer.pad_id].tolist() for row in self.task.encode(texts)]
 
     def run(self, text: str, strategy: Strategy | None = None, *, alignment: bool = False) -> Translation:
         """Translate one text; with `alignment`, each translation has the attention over its source."""

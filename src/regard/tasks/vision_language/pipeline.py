@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -113,10 +113,16 @@ class VisionLanguagePipeline(Showable):
             raise InputError(f"the boxes are {image.boxes.shape}, wanted {(len(image.features), 5)}")
         return image
 
-    def encode(self, texts: Sequence[str], *, truncate: bool = True) -> list[Encoding]:
-        """The texts with their special tokens; too long a text loses its end, or without `truncate` is an error."""
+    @overload
+    def encode(self, texts: str, *, truncate: bool = True) -> Encoding: ...  # type: ignore[overload-overlap]  # a str is a Sequence of str too
+
+    @overload
+    def encode(self, texts: Sequence[str], *, truncate: bool = True) -> list[Encoding]: ...
+
+    def encode(self, texts: str | Sequence[str], *, truncate: bool = True) -> Encoding | list[Encoding]:
+        """A text, or each of several, with special tokens; too long it loses its end, or is an error."""
         if isinstance(texts, str):
-            raise InputError("got one text, wanted a list of texts")
+            return self.encode([texts], truncate=truncate)[0]
         max_length = int(self.model.config.context)
         rows = self.tokenizer.encode_batch(texts, max_length=max_length)
         long = [number for number, row in enumerate(rows, 1) if row.num_truncated]
@@ -127,6 +133,12 @@ class VisionLanguagePipeline(Showable):
             )
         self.truncated += len(long)
         return rows
+
+    def _rows(self, texts: Sequence[str]) -> list[Encoding]:
+        """The same for a list alone: one text has no list of images."""
+        if isinstance(texts, str):
+            raise InputError("got one text, wanted a list of texts")
+        return self.encode(texts)
 
     @torch.inference_mode()
     def logits(
@@ -155,7 +167,7 @@ class ImageTextMatcher(VisionLanguagePipeline):
 
     def scores(self, texts: Sequence[str], images: Sequence[ImageRegions]) -> np.ndarray:
         """How well each text matches each image: logits (texts, images)."""
-        rows = self.encode(texts)
+        rows = self._rows(texts)
         pairs = [(row, image) for row in rows for image in images]
         found = self.logits([row for row, _ in pairs], [image for _, image in pairs], self._match_logits)
         return np.array([float(one) for one in found]).reshape(len(rows), len(images))
@@ -191,7 +203,7 @@ class VisualQuestionAnswering(VisionLanguagePipeline):
 
     def run_all(self, questions: Sequence[str], images: Sequence[ImageRegions]) -> list[VisualAnswer]:
         """An answer to each question about its image."""
-        logits = self.logits(self.encode(questions), images)
+        logits = self.logits(self._rows(questions), images)
         return [self._answer(*one) for one in zip(questions, logits, strict=True)]
 
     def _answer(self, question: str, logits: Tensor) -> VisualAnswer:
@@ -209,7 +221,7 @@ class Pointer(VisionLanguagePipeline):
 
     def run_all(self, phrases: Sequence[str], images: Sequence[ImageRegions]) -> list[GroundedPhrase]:
         """The region that each phrase refers to in its image."""
-        logits = self.logits(self.encode(phrases), images)
+        logits = self.logits(self._rows(phrases), images)
         found = []
         for phrase, image, one in zip(phrases, images, logits, strict=True):
             probabilities = one[: len(image.features)].softmax(-1).tolist()
