@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers
 
 from regard.errors import ConfigError, FolderError, InputError
+from regard.tokenizers import text as text_tokenizer
 from regard.tokenizers.streaming import StreamDecoder
 from regard.tokenizers.text import TextTokenizer
 
@@ -126,6 +127,21 @@ def test_characters_are_numbered_in_order():
     assert TextTokenizer.characters([]).vocab_size == 1
     with pytest.raises(InputError):
         TextTokenizer.characters([]).encode("a")
+
+
+def test_training_on_a_long_text_is_training_on_the_whole(monkeypatch):
+    """It is given to the library in parts, which have the same words."""
+    text = "".join(f"the  old\n\n house {number}, señora's 你好\t{number % 7} " for number in range(2000))
+    parts = []
+    cut = text_tokenizer.cut_at_spaces
+    monkeypatch.setattr(
+        text_tokenizer, "cut_at_spaces", lambda text: (parts.append(part) or part for part in cut(text))
+    )
+    trained = TextTokenizer.train([text, text[:100]], 400).to_json()
+    assert "".join(parts) == text + text[:100]
+    assert max(map(len, parts)) < 5000
+    monkeypatch.setattr(text_tokenizer, "cut_at_spaces", lambda text: [text])
+    assert trained == TextTokenizer.train([text, text[:100]], 400).to_json()
 
 
 def test_bytes_are_their_own_numbers():

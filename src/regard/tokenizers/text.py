@@ -92,7 +92,8 @@ class TextTokenizer:
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
-        core.train_from_iterator(texts, trainer)
+        # The library reads 256 texts ahead; long ones would fill memory. The parts have the same words.
+        core.train_from_iterator((part for text in texts for part in cut_at_spaces(text)), trainer)
         return cls(core, eos_ids=[0])
 
     @classmethod
