@@ -20,6 +20,7 @@ from regard.inspection.drawing.colors import RAMPS
 from regard.inspection.drawing.scene import Figure
 from regard.inspection.examples import EXAMPLES, draw_example
 from regard.inspection.trace import SUFFIX, Trace
+from regard.inspection.views import find_view
 from regard.inspection.views.base import Choices
 from regard.server.errors import APIError, as_api_error
 from regard.server.models import ServedModel
@@ -29,6 +30,8 @@ from regard.server.viewing import data
 from regard.server.viewing.store import TraceStore
 from regard.server.viewing.watched import Watched, read_report, read_run
 from regard.tasks import show as tasks_show
+from regard.tasks.base import TraceRequest
+from regard.tasks.loading import load_with_task
 
 # Nothing of the page comes from elsewhere, and nothing leaves for elsewhere.
 POLICY = (
@@ -155,6 +158,7 @@ class FigureRequest(ShowRequest):
     model: str = ""
     example: str | None = None
     trace: str | None = None
+    watched: str | None = Field(None, description="a run, whose checkpoints are looked at")
     format: Literal["data", "html", "svg", "png", "pdf"] = "data"
     frame: int | None = Field(None, ge=0, description="the frame that a picture shows")
 
@@ -174,6 +178,8 @@ def _figure(request: Request, served: ServedModel | None, body: FigureRequest) -
         found = draw_example(body.example)
     elif body.trace is not None:
         found = tasks_show.show_trace(request.app.state.page_traces.get(body.trace), body.view, choices)
+    elif body.watched is not None:
+        found = _of_run(request, body, choices)
     elif served is None:
         raise InputError("nothing to show; name a model, a trace or an example")
     else:
@@ -181,6 +187,18 @@ def _figure(request: Request, served: ServedModel | None, body: FigureRequest) -
             found = tasks_show.show(served.task, served.pipeline, asked, body.view, choices)
             return _encoded(found, body)  # a frame may still need the model
     return _encoded(found, body)
+
+
+def _of_run(request: Request, body: FigureRequest, choices: Choices) -> Figure:
+    """A view of the checkpoints of a run that is watched."""
+    run = request.app.state.page_watched.get(body.watched)
+    if run is None or run.kind != "run":
+        raise APIError(404, "there is no run of that name", param="watched")
+    asked = TraceRequest(body.texts, body.max_new_tokens, body.target, None, body.off)
+    view = find_view(body.view or "checkpoints")
+    if not view.of_a_run:
+        raise InputError(f"the view {view.name} is of one model; a run has the view checkpoints")
+    return tasks_show.show_run(run.path, asked, view, choices, load_with_task)
 
 
 def _encoded(found: Figure, body: FigureRequest) -> bytes:

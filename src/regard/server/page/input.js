@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { button, field, h } from "./dom.js";
 import { pictureOf, takePicture } from "./picture_file.js";
 
-const SENTENCE = "the animal didn't cross the street because it was too tired";
+const SENTENCE = "the animal did not cross the street because it was too tired .";
 /** @type {Record<string, string>} */
 const TEXTS = { seq2seq: "we are eating bread", causal_lm: "Once upon a time there was a", encoder: SENTENCE };
 

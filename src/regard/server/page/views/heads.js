@@ -2,7 +2,7 @@
 // Where the model looks: the atlas of all heads, one head as a matrix and as ribbons, and the sentence shaded by a token.
 import { TraceValues, get, post } from "../api.js";
 import { button, field, h, say, select } from "../dom.js";
-import { figureOf, frame, labelled, ribbons, shade, strip, topOf } from "../drawing.js";
+import { figureOf, frame, labelled, ribbons, shade, strip, topOf, width } from "../drawing.js";
 import { exportBar } from "../exporting.js";
 import { request } from "../input.js";
 
@@ -34,9 +34,10 @@ export function kindsOf(info) {
 export function headFigure(info, one, head, weights) {
   const queries = queryLabels(info, one), keys = info.axes[one.keys].tokens;
   const few = queries.length * keys.length <= 600 && keys.length <= 24;
-  const side = few ? 30 : Math.max(640 / Math.max(queries.length, keys.length), 0.6);
+  const names = Math.max(...queries.map((/** @type {string} */ token) => width(token, 10)), ...keys.map((/** @type {string} */ token) => width(token, 10)));
+  const side = few ? Math.min(30, Math.max(19, (720 - 190 - 3 * names) / keys.length)) : Math.max(640 / Math.max(queries.length, keys.length), 0.6);
   /** @type {[number, number]} */
-  const cell = few ? [30, 18] : [side, side];
+  const cell = few ? [side, 18] : [side, side];
   const name = `${one.path}, head ${head}`, high = few ? 1 : topOf(weights, keys.length);
   const matrix = labelled({ x: 8, y: 34, cell, values: weights, rows: queries, columns: keys, high, digits: few ? 2 : null, name });
   let wide = matrix.width + 16, above = matrix.above, below = "", height = 34 + matrix.height + 10;
@@ -60,6 +61,28 @@ function paintSmall(canvas, cells, rows, columns) {
     pixels.data[4 * at] = red; pixels.data[4 * at + 1] = green; pixels.data[4 * at + 2] = blue; pixels.data[4 * at + 3] = 255;
   }
   pen.putImageData(pixels, 0, 0);
+}
+
+/** The head a fresh view opens with: the one whose "it", or else whose tokens, look most at another word. @param {any} info @param {any[]} attentions @param {any} cells @returns {[any, number]} */
+function mostTelling(info, attentions, cells) {
+  const queries = queryLabels(info, attentions[0]), keys = info.axes[attentions[0].keys].tokens, it = queries.indexOf("it"), same = attentions[0].queries === attentions[0].keys;
+  const special = keys.map((/** @type {string} */ one) => /^[[<].*[\]>]$/.test(one));
+  /** @type {[any, number]} */
+  let best = [attentions[0], 0], most = -1;
+  for (const one of attentions) {
+    const { shape: [heads, rows, columns], data } = cells[one.path];
+    if (rows !== queries.length || columns !== keys.length) return best; // pooled: labels and cells are not the same
+    for (let head = 0; head < heads; head++) {
+      let sum = 0;
+      for (const row of it >= 0 ? [it] : queries.keys()) {
+        let top = 0;
+        for (let key = 0; key < columns; key++) if (!special[key] && !(same && Math.abs(key - row) < 2)) top = Math.max(top, data[(head * rows + row) * columns + key]);
+        sum += top;
+      }
+      if (sum > most) [best, most] = [[one, head], sum];
+    }
+  }
+  return best;
 }
 
 const ORDER = ["previous", "next", "diagonal", "first", "separator", "focused", "broad"];
@@ -106,7 +129,8 @@ export default {
     if (!kinds.size) throw new Error("this trace has no attention weights");
     const wanted = params.attention, first = [...kinds.values()].flat();
     const named = first.find((one) => one.path === wanted) ?? (info.interface === "seq2seq" || info.interface === "captioner" || info.interface === "vision_language" ? [...kinds.entries()].find(([name]) => !name.endsWith("itself"))?.[1][0] : null) ?? first[Math.min(first.length - 1, Math.floor(kinds.values().next().value.length / 2))];
-    const state = { one: named, head: Math.min(Number(params.head) || 0, named.shape[0] - 1), token: params.token ? Number(params.token) : -1, off: new Set((params.off ?? "").split(",").filter(Boolean)), /** @type {any} */ choose: null };
+    const [telling, tellingHead] = wanted ? [named, 0] : mostTelling(info, /** @type {any[]} */ ([...kinds.values()].find((all) => all.includes(named))), cells);
+    const state = { one: telling, head: Math.min(params.head === undefined ? tellingHead : Number(params.head) || 0, telling.shape[0] - 1), token: params.token ? Number(params.token) : -1, off: new Set((params.off ?? "").split(",").filter(Boolean)), /** @type {any} */ choose: null };
     const board = h("div.board"), matrixbox = h("div.matrixbox"), stripbox = h("div.strips"), atlasbox = h("div.atlasbox"), sayings = h("p.hint", { "aria-live": "polite" });
     const kindOf = (/** @type {any} */ one) => [...kinds.entries()].find(([, all]) => all.includes(one))?.[0] ?? "";
     const picker = select([...kinds.keys()].map((name) => [name, name]), kindOf(state.one), (name) => { state.one = /** @type {any} */ (kinds.get(name))[0]; state.token = -1; drawAtlas(); state.choose(state.one, 0); });
