@@ -14,7 +14,7 @@ ROOT = Path(regard.__file__).parent
 FLOORS = [
     ["errors", "renamed"],
     ["config", "files", "ops", "runtime", "sandbox", "size_limits"],
-    ["extensions", "settings"],
+    ["extensions", "processes", "settings"],
     ["layers", "tokenizers", "images", "synthetic", "data", "metrics"],
     ["models"],
     ["checkpoint"],

@@ -55,9 +55,17 @@ class ModelFolder:
 
 
 def model_files(
-    kind: str, model: nn.Module, task: Mapping[str, Any], tokenizer: Mapping[str, bytes], card: str
+    kind: str,
+    model: nn.Module,
+    task: Mapping[str, Any],
+    tokenizer: Mapping[str, bytes],
+    card: str,
+    weights: Mapping[str, Tensor] | None = None,
 ) -> dict[str, bytes]:
-    """The files of a model folder, without the manifest; `tokenizer` has the files of the tokenizer."""
+    """The files of a model folder, without the manifest; `tokenizer` has the files of the tokenizer.
+
+    `weights`: if not those that the model has, for example of one that is sharded.
+    """
     code = _code_of(model, task)
     config = {
         "format": FORMAT,
@@ -76,7 +84,7 @@ def model_files(
         config[extensions.CODE] = {file.name: file.sha256 for file in code}
     return {
         CONFIG: encode_json(config),
-        WEIGHTS: encode_tensors(model.state_dict()),
+        WEIGHTS: encode_tensors(model.state_dict() if weights is None else weights),
         **tokenizer,
         **{file.name: file.content for file in code},
         CARD: card.encode(),

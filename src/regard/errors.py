@@ -6,8 +6,9 @@
     │   └── ImageError     a file, or bytes, that cannot be read as an image
     ├── FolderError        a model folder that is missing, damaged or of another kind
     ├── InputError         an input that the model cannot process
-    └── TrainingError      a run that cannot continue
-        └── DivergedError  a run whose loss, gradients or weights are no longer finite
+    ├── TrainingError      a run that cannot continue
+    │   └── DivergedError  a run whose loss, gradients or weights are no longer finite
+    └── OtherRankError     another process of this run has failed, and says why
 
 Its text says what is wrong, what was given, what is wanted and what to do. A bug is an assertion or an ordinary Python
 exception, never one of these.
@@ -21,6 +22,7 @@ class RegardError(Exception):
     """The root. Its text is one line for the user."""
 
     exit_code = 2  # of the command line
+    is_of_another_rank = False  # of several processes, which prints it
 
 
 class ConfigError(RegardError):
@@ -51,6 +53,16 @@ class DivergedError(TrainingError):
     """A run whose loss, gradients or weights are no longer finite."""
 
     exit_code = 1  # the command was right, but there is no result
+
+
+class OtherRankError(RegardError):
+    """Another process of this run has failed, and says why."""
+
+    is_of_another_rank = True
+
+    def __init__(self, rank: int, exit_code: int) -> None:
+        super().__init__(f"rank {rank} has failed")
+        self.exit_code = exit_code
 
 
 # Control characters but newline and tab, those that turn the direction of writing, and half characters.

@@ -1,9 +1,11 @@
 """The progress of a training run on standard error: a live bar in a terminal, plain lines elsewhere."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import rich.progress
 from rich.console import Console
@@ -20,9 +22,30 @@ LINE_SECONDS = 30  # between two lines of progress where there is no terminal
 Thing = TypeVar("Thing")
 
 
-def note(line: str) -> None:
+def silence_other_ranks() -> None:
+    """Under torchrun: discard what ranks other than 0 print; their errors go to `sys.__stderr__`."""
+    if _is_one_of_many() and os.environ["RANK"] != "0":
+        sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
+
+
+def note_failure(message: str, exit_code: int) -> None:
+    """Print the line of an error; under torchrun once for all processes, which first wait for each other to fail."""
+    lines = [message]
+    if _is_one_of_many():
+        from regard.processes import fail_together  # loads torch
+
+        lines = fail_together(message, exit_code)
+    for line in lines:
+        note(f"error: {line}", sys.__stderr__)
+
+
+def _is_one_of_many() -> bool:
+    return os.environ.get("WORLD_SIZE", "1") not in ("", "1") and "RANK" in os.environ
+
+
+def note(line: str, file: TextIO | None = None) -> None:
     """Print a line on standard error, so that standard output has the result alone."""
-    print(escape_controls(line), file=sys.stderr)
+    print(escape_controls(line), file=file or sys.stderr)
 
 
 def track(things: Sequence[Thing]) -> Iterable[Thing]:

@@ -37,6 +37,7 @@ class Runtime:
     rank: int = 0  # of all processes, as torchrun counts them
     world_size: int = 1
     local_rank: int = 0  # of the processes of this host
+    local_world_size: int = 1
 
     @property
     def is_main(self) -> bool:
@@ -77,7 +78,9 @@ class Runtime:
             return self._move(batch)  # type: ignore[return-value]
         assert is_dataclass(batch), f"a batch is a dataclass, got {type(batch).__name__}"
         given = {one.name: getattr(batch, one.name) for one in fields(batch)}
-        moved = {name: self._move(value) for name, value in given.items() if isinstance(value, Tensor)}
+        moved = {
+            name: self.move(value) for name, value in given.items() if isinstance(value, Tensor) or is_dataclass(value)
+        }
         found: Batch = replace(batch, **moved)  # type: ignore[type-var]
         return found
 
@@ -107,9 +110,8 @@ def prepare(
     # Denormal numbers are computed in slow microcode: a fused AdamW step took fifty times as long.
     torch.set_flush_denormal(True)
     _keep_memory()
-    rank, world_size, local_rank = (
-        _from_torchrun(name, alone) for name, alone in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0))
-    )
+    names = ("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0), ("LOCAL_WORLD_SIZE", 1)
+    rank, world_size, local_rank, local_world_size = (_from_torchrun(name, alone) for name, alone in names)
     is_quantized = precision in ("int8", "int4")
     found = find_device("cpu" if is_quantized and device == "auto" else device, local_rank)
     if is_quantized and (found != HOST or dtype != "float32"):
@@ -117,7 +119,9 @@ def prepare(
             f"--precision {precision} --device {device} --dtype {dtype}: {precision} computes on the CPU and beside "
             "float32; leave --device and --dtype out"
         )
-    runtime = Runtime(found, find_dtype(dtype, found), torch.get_num_threads(), rank, world_size, local_rank)
+    runtime = Runtime(
+        found, find_dtype(dtype, found), torch.get_num_threads(), rank, world_size, local_rank, local_world_size
+    )
     if found != HOST:
         _prepare_accelerator(found)
     return runtime

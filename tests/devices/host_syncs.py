@@ -7,8 +7,12 @@ mistake; those below are meant. The tests of this folder fail at any other.
 METRICS = "the metrics of an evaluation are numbers: once a batch"
 
 HOST_SYNCS: dict[tuple[str, str], str] = {
-    ("training/loop.py", "take_step"): "the loss and the gradient norm, together once a step: is the step to be taken?",
+    (
+        "training/loop.py",
+        "take_parallel_step",
+    ): "the loss and the gradient norm, together once a step: is the step to be taken?",
     ("training/validation.py", "validation_loss"): "the loss of a validation batch is added up in double precision",
+    ("training/parallel.py", "Parallel.validation_loss"): "the same, while a run trains",
     ("generation/decode.py", "mask_banned"): "logits that are not finite end the text at once, with an error",
     ("generation/decode.py", "_decode"): "the host holds the texts, and decides which rows have ended",
     (

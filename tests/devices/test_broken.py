@@ -40,7 +40,7 @@ def test_weights_of_a_loss_made_on_the_host(monkeypatch, story, tmp_path):
     with accelerator():
         found.model.to(DEVICE)
         batch = THERE.move(batch)
-        with pytest.raises(MixedDevicesError, match=r"mul.* training/loop\.py:\d+"):
+        with pytest.raises(MixedDevicesError, match=r"mul.* training/parallel\.py:\d+"):
             take_step(found.model, found.task, [], [batch], 0.1, 1.0, THERE)
 
 
@@ -57,7 +57,7 @@ def test_a_loss_that_is_read_on_the_way(monkeypatch, story, tmp_path):
     with accelerator(allowed):
         found.model.to(DEVICE)
         batch = THERE.move(found.batch())
-        with pytest.raises(HostSyncError, match=r"_local_scalar_dense.* training/loop\.py:\d+"):
+        with pytest.raises(HostSyncError, match=r"_local_scalar_dense.* training/parallel\.py:\d+"):
             take_step(found.model, found.task, [], [batch], 0.1, 1.0, THERE)
 
 

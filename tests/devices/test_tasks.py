@@ -29,7 +29,7 @@ def test_a_step_waits_once_and_an_evaluation_where_it_may(prepared):
         batch = THERE.move(prepared.batch())
         optimizers = [torch.optim.SGD(prepared.model.parameters(), lr=0.01)]
         loss, norm = take_step(prepared.model, prepared.task, optimizers, [batch], 0.01, 1.0, THERE)
-        assert mode.used == {("training/loop.py", "take_step"): 1}
+        assert mode.used == {("training/loop.py", "take_parallel_step"): 1}
         found = validation_loss(prepared.model, prepared.task, prepared.validation(), THERE)
         metrics(prepared.model, prepared.task, found, prepared.validation(), runtime=THERE)
     assert all(map(math.isfinite, (loss, norm, found)))

@@ -1,12 +1,14 @@
 """Dropout: the right share, the same positions forward and backward, drawn from torch's generator."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch.testing import assert_close
 
 from regard import ops
 from regard.layers.dropout import Dropout
-from regard.ops.dropout import dropout, dropout_with_seeds
+from regard.ops.dropout import Rows, dropout, dropout_with_seeds, rows_of_batch
 
 
 @pytest.mark.parametrize("is_disabled", [True, False])
@@ -64,3 +66,21 @@ def test_other_dtypes_and_strides():
         assert dropout(torch.ones(5, 6, dtype=dtype), 0.5).dtype is dtype
     with pytest.raises(ValueError, match="wanted float32 on the CPU"):
         dropout_with_seeds(torch.ones(3).double(), 0.5, [1, 2])
+
+
+@pytest.mark.parametrize("is_disabled", [True, False])
+def test_some_rows_of_a_batch_drop_what_they_drop_in_the_whole_batch(is_disabled):
+    hidden = torch.randn(7, 5, 3, requires_grad=True)
+    with ops.disabled() if is_disabled else nullcontext():
+        torch.manual_seed(3)
+        whole = dropout(hidden, 0.4)
+        (whole_gradient,) = torch.autograd.grad(whole.square().sum(), hidden)
+        for first, stop in ((0, 3), (3, 7), (6, 7)):
+            torch.manual_seed(3)
+            with rows_of_batch(Rows(first, stop - first, 7)):
+                some = dropout(hidden[first:stop], 0.4)
+            (gradient,) = torch.autograd.grad(some.square().sum(), hidden)
+            assert torch.equal(some, whole[first:stop])
+            assert torch.equal(gradient[first:stop], whole_gradient[first:stop])
+    with rows_of_batch(Rows(0, 3, 7)), pytest.raises(AssertionError, match="wanted 3 rows"):
+        dropout(hidden, 0.4)

@@ -87,7 +87,7 @@ def go(folder, task=None, on_report=lambda report, model: None, **settings):
     reports = []
     with run.locked():
         stream = train(
-            model, task or Doubling(), config, run, lambda: {"model.safetensors": encode_tensors(model.state_dict())}
+            model, task or Doubling(), config, run, lambda weights: {"model.safetensors": encode_tensors(weights)}
         )
         for report in stream:
             model._step = report.step + 1

@@ -32,7 +32,7 @@ from regard.cli.app import app
 from regard.cli.wrong_options import explain
 from regard.errors import ConfigError, RegardError
 from regard.extensions import place_of
-from regard.progress import note
+from regard.progress import note_failure, silence_other_ranks
 from regard.renamed import COMMANDS
 
 __all__ = [
@@ -62,6 +62,7 @@ def main() -> NoReturn:
     # step beside one busy program took ten times as long (3.1 against 0.27 s at 1000); on an idle machine, the same.
     # Decoding is many small products in a row: its threads must not fall asleep between them.
     os.environ.setdefault("GOMP_SPINCOUNT", "30000" if "run" in sys.argv[1:2] else "3000")
+    silence_other_ranks()
     try:
         _check_renamed(sys.argv[1:2])
         code = app(standalone_mode=False) or 0
@@ -70,7 +71,7 @@ def main() -> NoReturn:
         message = error.format_message().rstrip(" .")  # empty if the help was shown instead
         code = _fail(explain(error) or f"{message}. See `regard --help`.", 2) if message else 0
     except RegardError as error:
-        code = _fail(str(error), error.exit_code)
+        code = _fail("" if error.is_of_another_rank else str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         code = _fail("interrupted", 130)
     except BrokenPipeError:  # the reader of our output has closed it
@@ -95,6 +96,6 @@ def _check_renamed(commands: list[str]) -> None:
 
 def _fail(message: str, code: int) -> int:
     if os.environ.get("REGARD_DEBUG"):
-        traceback.print_exc()
-    note(f"error: {' '.join(message.split())}")
+        traceback.print_exc(file=sys.__stderr__)
+    note_failure(" ".join(message.split()), code)
     return code

@@ -7,7 +7,7 @@ a batch, so few positions are padding.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import DataError
+from regard.errors import ConfigError, DataError
 
 POOL_BATCHES = 64  # batches sorted by length together: a larger pool means less padding and less randomness
 ADDED_TOKENS = 1  # every sentence gets one more token: the source eos, the target bos or eos
@@ -54,6 +54,40 @@ class PairBatch:
             name: value.to(device, non_blocking=True) for name, value in vars(self).items() if isinstance(value, Tensor)
         }
         return replace(self, **moved)
+
+
+def count_rows(batch: Any) -> int:
+    """The rows of a batch: the first dimension of its first tensor."""
+    return next(len(value) for value in _values(batch).values() if isinstance(value, Tensor))
+
+
+def take_rows(batch: Item, rows: slice) -> Item:
+    """The batch of these rows alone, with the padding and the `tokens` that it had: the share of one process.
+
+    A batch with tensors that are not (B, …) has a method `take_rows` of its own.
+    """
+    if hasattr(batch, "take_rows"):
+        found: Item = batch.take_rows(rows)
+        return found
+    count = count_rows(batch)
+    several = {name: value for name, value in _values(batch).items() if isinstance(value, Tensor | list)}
+    for name, value in several.items():
+        if len(value) != count:
+            raise ConfigError(
+                f"{type(batch).__name__}.{name} has {len(value)} rows, the batch has {count}: several processes cannot "
+                "share it; give the batch a method take_rows(rows)"
+            )
+    return replace(batch, **{name: value[rows] for name, value in several.items()})  # type: ignore[type-var]
+
+
+def take_positions(positions: Tensor, rows: slice, width: int) -> tuple[Tensor, Tensor]:
+    """Of positions row · width + column those in the rows, counted from the first of these; and which ones (N,)."""
+    taken = (positions >= rows.start * width) & (positions < rows.stop * width)
+    return positions[taken] - rows.start * width, taken
+
+
+def _values(batch: Any) -> dict[str, Any]:
+    return {one.name: getattr(batch, one.name) for one in fields(batch)}
 
 
 def bucket_by_length(

@@ -35,7 +35,7 @@ SIGNATURES: dict[str, tuple[type | None, list[Any]]] = {
     "attention_decode": (INT, [POINTER] * 6 + [LONG] * 17 + [FLOAT, INT]),
     "attention_varlen": (INT, [POINTER] * 5 + [LONG] * 10 + [FLOAT, INT]),
     "cross_entropy": (None, [POINTER] + [LONG] * 2 + [POINTER, FLOAT, POINTER, INT]),
-    "dropout": (None, [POINTER] * 2 + [LONG] + [UINT32] * 3 + [FLOAT, INT]),
+    "dropout": (None, [POINTER] * 2 + [LONG] * 2 + [UINT32] * 3 + [FLOAT, INT]),
     "gru_step": (None, [POINTER] * 2 + [LONG] + [POINTER] * 3 + [LONG] * 2 + [INT]),
     "gru_step_back": (None, [POINTER] * 5 + [LONG] + [POINTER] + [LONG] * 2 + [INT]),
     "int8_is_supported": (INT, []),

@@ -8,6 +8,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
 from pydantic import SerializeAsAny
-from torch import nn
+from torch import Tensor, nn
 
-from regard import extensions, renamed
+from regard import extensions, processes, renamed
 from regard.checkpoint import (
     FORMAT,
     SETTINGS,
@@ -30,12 +31,13 @@ from regard.checkpoint import (
 from regard.config import Config, override
 from regard.data.stores.cache import changed_since, fingerprint
 from regard.errors import ConfigError, FolderError
-from regard.files import MANIFEST, encode_json, verify, write_file, write_files
+from regard.files import MANIFEST, Files, encode_json, verify, write_file, write_files
 from regard.models import build, kind_of
 from regard.runtime import Runtime, seed_everything
 from regard.tasks.loading import load
 from regard.training.config import TrainingConfig
 from regard.training.loop import Report, evaluate, train
+from regard.training.parallel import Parallel
 from regard.training.run_folder import Progress, RunFolder
 from regard.training.schedule import is_over
 
@@ -124,10 +126,14 @@ def train_recipe(
     if (renamed_to := renamed.recipe_for(recipe.name, assignments)) is not None:
         raise ConfigError(f"data.ask is now a recipe of its own: regard train {renamed_to}")
     run = override(recipe.settings(inputs), assignments, f"regard recipes {_typed_name(recipe)} --settings")
-    folder = RunFolder(path)
-    with folder.locked(), folder.removed_on_failure():
-        yield from (Report(0, note=note) for note in _write_settings(recipe, run, inputs, path, runtime))
-        if _is_finished(path, folder, run):
+    folder = RunFolder(path, writes=runtime.is_main)
+    with ExitStack() as stack:
+        with processes.main_first("settings"):
+            stack.enter_context(folder.locked())
+            stack.enter_context(folder.removed_on_failure())
+            notes = _write_settings(recipe, run, inputs, path, runtime) if runtime.is_main else []
+        yield from (Report(0, note=note) for note in notes)
+        if processes.tell("finished", lambda: _is_finished(path, folder, run)):
             progress = folder.newest_progress() or Progress()
             yield Report(
                 progress.step,
@@ -135,8 +141,10 @@ def train_recipe(
                 note=f"{path} is trained already, {progress.step:,} steps; for more, raise {_limits(run.training)}",
             )
             return
-        folder.check_tokenizer()
-        prepared = recipe.prepare(run, inputs, path / TOKENIZER)
+        with processes.main_first("data"):  # the others find the tokenizer, and the cached data
+            folder.check_tokenizer()
+            prepared = recipe.prepare(run, inputs, path / TOKENIZER)
+        processes.start(runtime, run.training.backend, run.training.timeout)
         yield from (Report(0, note=note) for note in prepared.notes)
         kind = kind_of(prepared.model)
         seed_everything(run.training.seed, 0)
@@ -146,24 +154,38 @@ def train_recipe(
         written = (name for name in (TOKENIZER, TOKENIZER_CONFIG) if (path / name).is_file())
         tokenizer = {name: (path / name).read_bytes() for name in written}
 
-        def files(card: str = "") -> dict[str, bytes]:
-            return model_files(kind, model, {"name": prepared.task.name, **prepared.facts}, tokenizer, card)
+        def files(weights: Mapping[str, Tensor], card: str = "") -> dict[str, bytes]:
+            return model_files(kind, model, {"name": prepared.task.name, **prepared.facts}, tokenizer, card, weights)
 
         last = Report(0)
-        learns = next(model.parameters(), None) is not None  # an n-gram model has counted, in `prepare`
-        if learns:
-            reports = train(model, prepared.task, run.training, folder, files, runtime)
-        else:
-            scores = evaluate(model, prepared.task, run.training, runtime)
-            note = f"nothing to train by gradients; validation loss {scores['loss']:.3f}"
-            reports = iter([Report(0, validation=scores, note=note)])
-        for report in reports:
+        for report in _reports(model, prepared.task, run.training, folder, files, runtime):
             last = replace(report, validation=report.validation or last.validation)
             yield report
         if not last.stopped:
-            command = _command(recipe, inputs, assignments, path)
-            further = prepared.finish(model) if prepared.finish else {}
-            write_files(path, {**files(_card(recipe, run, inputs, command, model, last)), **further})
+            with processes.main_first("model"):
+                if runtime.is_main:
+                    if last.weights is not None:  # the model is sharded
+                        model = build(prepared.model)
+                        model.load_state_dict(last.weights)
+                    card = _card(recipe, run, inputs, _command(recipe, inputs, assignments, path), model, last)
+                    further = prepared.finish(model) if prepared.finish else {}
+                    write_files(path, {**files(model.state_dict(), card), **further})
+
+
+def _reports(
+    model: nn.Module,
+    task: Any,
+    config: TrainingConfig,
+    folder: RunFolder,
+    files: Callable[[Mapping[str, Tensor]], Files],
+    runtime: Runtime,
+) -> Iterator[Report]:
+    """Train the model; one without parameters, an n-gram model, has counted in `prepare`, and is only evaluated."""
+    if next(model.parameters(), None) is not None:
+        yield from train(model, task, config, folder, files, runtime)
+        return
+    scores = evaluate(Parallel(model, task, runtime), task, config)
+    yield Report(0, validation=scores, note=f"nothing to train by gradients; validation loss {scores['loss']:.3f}")
 
 
 def _check_inputs(recipe: Recipe[Any, Any, Any], inputs: TrainingInputs) -> None:

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from regard.config import Config
 from regard.training.optimizer import Kind
+from regard.training.parallel import Mode
 from regard.training.schedule import Schedule
 
 
@@ -54,4 +55,10 @@ class TrainingConfig(Config):
     activation_checkpointing: bool = Field(
         False, description="recompute the activations of each block in the backward pass: less memory, 1/3 more time"
     )
+    # with several processes
+    parallel: Mode = Field(
+        "ddp", description="under torchrun: ddp: a model in each process; fsdp: sharded; hsdp: sharded within each host"
+    )
+    backend: str = Field("auto", description="under torchrun: auto, gloo, nccl, …: how processes exchange tensors")
+    timeout: float = Field(600, gt=0, description="under torchrun: seconds until a process that does not answer fails")
     seed: int = Field(1, ge=0, description="of the initial weights, the order of the data, and dropout")

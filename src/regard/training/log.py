@@ -45,6 +45,16 @@ class Log:
             self._file.close()
 
 
+class NoLog:
+    """The log of a process that is not rank 0."""
+
+    def write(self, step: int, values: dict[str, Any]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 class Board:
     """An event file of TensorBoard, written without a thread. Training goes on where it cannot be written."""
 

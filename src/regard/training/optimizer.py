@@ -1,6 +1,6 @@
 """The optimizers, AdamW and Muon, and their state in a checkpoint."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -49,14 +49,21 @@ def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer], model: nn.Mod
 
 
 def restore_optimizers(
-    optimizers: Sequence[torch.optim.Optimizer], model: nn.Module, tensors: Mapping[str, Tensor]
+    optimizers: Sequence[torch.optim.Optimizer],
+    model: nn.Module,
+    tensors: Mapping[str, Tensor],
+    sharded_like: Callable[[Tensor, Tensor], Tensor] = lambda _, whole: whole,
 ) -> None:
-    """Load what `optimizer_tensors` returned into new optimizers."""
+    """Load what `optimizer_tensors` returned into new optimizers.
+
+    `sharded_like` makes of a whole tensor what a process has of it, if it has a shard of the parameter.
+    """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for optimizer in optimizers:
         for parameter in (parameter for group in optimizer.param_groups for parameter in group["params"]):
-            parts = {part: tensors.get(f"{names[id(parameter)]}.{part}") for part in STATE_NAMES}
-            if any(value is not None for value in parts.values()):
+            saved = {part: tensors.get(f"{names[id(parameter)]}.{part}") for part in STATE_NAMES}
+            parts = {part: value.to(parameter.device) for part, value in saved.items() if value is not None}
+            if parts:
                 optimizer.state[parameter] = {
-                    part: value.to(parameter.device) for part, value in parts.items() if value is not None
+                    part: sharded_like(parameter, value) if value.dim() else value for part, value in parts.items()
                 }

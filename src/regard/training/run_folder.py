@@ -106,15 +106,18 @@ class Checkpoint:
 
 
 class RunFolder:
-    """The checkpoints of one run."""
+    """The checkpoints of one run. Of several processes only one may write there; it holds the lock."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, writes: bool = True) -> None:
+        self.path, self.writes = path, writes
         self.checkpoints = path / "checkpoints"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock; the operating system releases it when the process ends, however it ends."""
+        if not self.writes:
+            yield
+            return
         if self.path.is_dir() and any(self.path.iterdir()) and not any((self.path / own).exists() for own in RUN_FILES):
             raise FolderError(f"{self.path} is not empty and holds no run; choose another folder with -o")
         with self._lock():
@@ -156,7 +159,7 @@ class RunFolder:
             with _exit_when_terminated():
                 yield
         except BaseException:
-            if not had_started and not self.has_started() and not _has_content(self.path / METRICS):
+            if self.writes and not had_started and not self.has_started() and not _has_content(self.path / METRICS):
                 self.remove_new_run()
             raise
 

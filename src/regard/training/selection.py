@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from torch import nn
-
 from regard.checkpoint import average
 from regard.errors import ConfigError
 from regard.training.config import TrainingConfig
+from regard.training.parallel import Parallel
 from regard.training.run_folder import Progress, RunFolder, step_of
 from regard.training.schedule import evaluation_interval, total_steps
 
@@ -28,7 +27,12 @@ def selecting_metric(task: Any, config: TrainingConfig) -> str | None:
 
 
 def choose_weights(
-    model: nn.Module, config: TrainingConfig, folder: RunFolder, progress: Progress, metric: str | None, score: Evaluate
+    parallel: Parallel,
+    config: TrainingConfig,
+    folder: RunFolder,
+    progress: Progress,
+    metric: str | None,
+    score: Evaluate,
 ) -> tuple[str, dict[str, float]]:
     """Give the model the weights that `config.select` names, or the mean of the newest checkpoints if it is better.
 
@@ -37,21 +41,21 @@ def choose_weights(
     note, metrics = f"kept the weights of step {progress.step:,}, the last", progress.validation
     best = folder.checkpoints / f"step-{progress.best_step}"
     if config.select != "last" and progress.best_step not in (None, progress.step) and best.is_dir():
-        model.load_state_dict(folder.read(best).weights)
+        parallel.load_weights(folder.read(best).weights)
         metrics = progress.best_validation
         note = (
             f"kept the weights of step {progress.best_step:,}, which has {_best(metrics, progress.validation, metric)}"
         )
     if config.average_checkpoints > 1:  # checkpoint averaging
-        before = {name: weight.clone() for name, weight in model.state_dict().items()}
+        before = {name: weight.clone() for name, weight in parallel.model.state_dict().items()}
         newest = _regular_checkpoints(folder, config, progress)[-config.average_checkpoints :]
-        model.load_state_dict(average(folder.read(one).weights for one in newest))
+        parallel.load_weights(average(folder.read(one).weights for one in newest))
         found = score("loss" if metric is None else "all")
         if not metrics or is_better(found, metrics, metric):
             was = f"{metrics[_name(metric)]:.4f}" if metrics else "none"
             note = f"kept the mean of {len(newest)} checkpoints: {_shown(found, metric)} instead of {was}"
             return note, score("all")
-        model.load_state_dict(before)
+        parallel.model.load_state_dict(before)
     return note, metrics
 
 

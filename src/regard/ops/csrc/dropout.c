@@ -10,16 +10,16 @@ INLINE bits hash(bits x) {
     return x ^ (x >> 16);
 }
 
-// out[i] = x[i] · scale where the hash of i and two seeds is at least `threshold`, else 0. The backward pass computes
+// out[i] = x[i] · scale where the hash of first + i and two seeds is at least `threshold`, else 0. The backward pass computes
 // the same hashes, so no mask is stored.
-void dropout(const float *x, float *out, long count, uint32_t seed, uint32_t other_seed, uint32_t threshold,
+void dropout(const float *x, float *out, long count, long first, uint32_t seed, uint32_t other_seed, uint32_t threshold,
              float scale, int threads) {
     bits lanes;
     for (int lane = 0; lane < SIMD_WIDTH; lane++) lanes[lane] = lane;
     long full = count / SIMD_WIDTH * SIMD_WIDTH;
 #pragma omp parallel for num_threads(threads)
     for (long i = 0; i < count; i += SIMD_WIDTH) {
-        bits random = hash(hash((lanes + (uint32_t)i) ^ seed) + other_seed);
+        bits random = hash(hash((lanes + (uint32_t)(first + i)) ^ seed) + other_seed);
         ivec kept = random >= threshold;
         if (i < full) store(out + i, blend(kept, load(x + i) * scale, broadcast(0)));
         else store_partial(out + i, blend(kept, load_partial(x + i, count - i) * scale, broadcast(0)), count - i);

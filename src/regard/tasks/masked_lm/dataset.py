@@ -21,6 +21,7 @@ from regard.data.batches import (
     bucket_by_length,
     iterate_epochs,
     shuffle_indices,
+    take_positions,
 )
 from regard.data.chunking import TextChunk
 from regard.data.masking import MaskedRow, MaskingConfig, MaskingVocab, mask_row
@@ -44,6 +45,20 @@ class MaskedBatch:
     targets: Tensor  # (M,) their ids
     next: Tensor | None  # (B,) 0 the second segment follows the first, 1 it does not, as in Hugging Face's models
     tokens: int  # M
+    pairs: int | None = None  # B of the whole batch, where these are some of its rows; M is that of the whole, too
+
+    def take_rows(self, rows: slice) -> "MaskedBatch":
+        """The batch of these rows alone; its loss is their part of the loss of all."""
+        positions, taken = take_positions(self.positions, rows, self.ids.shape[1])
+        return MaskedBatch(
+            ids=self.ids[rows],
+            segment_ids=self.segment_ids[rows],
+            positions=positions,
+            targets=self.targets[taken],
+            next=None if self.next is None else self.next[rows],
+            tokens=self.tokens,
+            pairs=len(self.ids),
+        )
 
     def to(self, device: torch.device | str) -> "MaskedBatch":
         """The same batch with all its tensors on the device."""

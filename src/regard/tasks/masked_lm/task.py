@@ -54,7 +54,10 @@ class MaskedLMTraining:
         loss = F.cross_entropy(token_logits.float(), batch.targets, reduction="sum")
         if next_sentence_logits is not None:
             assert batch.next is not None
-            loss = loss + batch.tokens * F.cross_entropy(next_sentence_logits.float(), batch.next)
+            pairs = batch.pairs or len(batch.ids)
+            loss = loss + batch.tokens / pairs * F.cross_entropy(
+                next_sentence_logits.float(), batch.next, reduction="sum"
+            )
         return loss
 
     @torch.no_grad()

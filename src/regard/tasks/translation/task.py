@@ -16,6 +16,7 @@ from regard.errors import InputError
 from regard.metrics.rouge import RougeScorer
 from regard.metrics.translation import score_corpus
 from regard.ops.cross_entropy import IGNORE_INDEX, cross_entropy_inplace
+from regard.ops.dropout import rand
 from regard.tasks.generating import Generate, TargetTokenizer
 from regard.tasks.translation.dataset import ParallelText
 
@@ -96,9 +97,7 @@ class TranslationTraining:
         """
         logits[..., [self.tokenizer.pad_id, self.tokenizer.eos_id]] = -torch.inf
         own = torch.cat([target[:, :1], logits.argmax(-1)[:, :-1]], dim=1)  # the prediction at t is the input at t + 1
-        taken = (torch.rand(target.shape, device=target.device) < self.config.scheduled_sampling) & (
-            target != self.tokenizer.pad_id
-        )
+        taken = (rand(target.shape, target.device) < self.config.scheduled_sampling) & (target != self.tokenizer.pad_id)
         taken[:, 0] = False
         return torch.where(taken, own, target)
 

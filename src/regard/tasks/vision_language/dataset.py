@@ -11,7 +11,7 @@ masked and paired in the same way.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from regard.data.batches import (
     bucket_by_length,
     iterate_epochs,
     random_uint64,
+    take_positions,
 )
 from regard.data.masking import MaskingConfig, MaskingVocab, mask_row
 from regard.data.regions import UNKNOWN_CLASS, Regions
@@ -53,6 +54,14 @@ class PairingConfig(Config):
     )
 
 
+class Counts(NamedTuple):
+    """How many tokens, regions and matches of a batch are predicted."""
+
+    tokens: int
+    regions: int
+    matches: int
+
+
 @dataclass(frozen=True)
 class ImageTextBatch:
     """Texts with images as tensors. B pairs, T positions, R regions; M tokens and G regions to predict."""
@@ -68,6 +77,31 @@ class ImageTextBatch:
     kinds: Tensor  # (B,) MASKED, TRUE, FAR or NEAR
     judged: Tensor  # (J,) the rows that are for matching: not MASKED
     tokens: int  # B
+    counts: Counts | None = None  # of the whole batch, where these are some of its rows; so is B
+
+    def take_rows(self, rows: slice) -> "ImageTextBatch":
+        """The batch of these rows alone; its loss is their part of the loss of all."""
+        positions, taken = take_positions(self.positions, rows, self.ids.shape[1])
+        region_positions, taken_regions = take_positions(self.region_positions, rows, self.regions.shape[1])
+        return ImageTextBatch(
+            ids=self.ids[rows],
+            segment_ids=self.segment_ids[rows],
+            regions=self.regions[rows],
+            boxes=self.boxes[rows],
+            positions=positions,
+            targets=self.targets[taken],
+            region_positions=region_positions,
+            region_targets=self.region_targets[taken_regions],
+            kinds=self.kinds[rows],
+            judged=take_positions(self.judged, rows, 1)[0],
+            tokens=self.tokens,
+            counts=self.to_predict,
+        )
+
+    @property
+    def to_predict(self) -> Counts:
+        """What the mean losses are over."""
+        return self.counts or Counts(len(self.targets), len(self.region_targets), len(self.judged))
 
     def to(self, device: torch.device | str) -> "ImageTextBatch":
         """The same batch with all its tensors on the device."""

@@ -49,11 +49,11 @@ class ImageTextPretraining:
     def loss(self, model: Any, batch: ImageTextBatch) -> Tensor:
         """Per pair the mean loss of masked tokens, of masked regions and of matching, with equal weights."""
         found = predict(model, batch)
-        loss = _matching_loss(found.matches, batch)
-        if len(batch.targets):
-            loss = loss + F.cross_entropy(found.tokens.float(), batch.targets)
-        if len(batch.region_targets):
-            loss = loss + _region_loss(found.regions.float(), batch.region_targets)
+        loss, counts = _matching_loss(found.matches, batch), batch.to_predict
+        if counts.tokens:
+            loss = loss + F.cross_entropy(found.tokens.float(), batch.targets, reduction="sum") / counts.tokens
+        if counts.regions:
+            loss = loss + _region_loss(found.regions.float(), batch.region_targets) / counts.regions
         return batch.tokens * loss
 
     @torch.no_grad()
@@ -127,12 +127,16 @@ def _matching_loss(logits: Tensor, batch: ImageTextBatch) -> Tensor:
     logits = logits.float()
     if not len(batch.judged):
         return logits.sum() * 0
-    is_true = batch.kinds[batch.judged] == TRUE
-    return F.binary_cross_entropy_with_logits(logits[batch.judged], is_true.to(logits))
+    is_true = (batch.kinds[batch.judged] == TRUE).to(logits)
+    losses = F.binary_cross_entropy_with_logits(logits[batch.judged], is_true, reduction="sum")
+    return losses / batch.to_predict.matches
 
 
 def _region_loss(found: Tensor, wanted: Tensor) -> Tensor:
-    return F.mse_loss(found, wanted) if wanted.is_floating_point() else F.cross_entropy(found, wanted)
+    """Summed over the regions: of their classes the cross-entropy, of their features the mean squared error."""
+    if wanted.is_floating_point():
+        return F.mse_loss(found, wanted, reduction="sum") / wanted.shape[1]
+    return F.cross_entropy(found, wanted, reduction="sum")
 
 
 class _Mean:

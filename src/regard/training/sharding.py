@@ -1,0 +1,57 @@
+"""FSDP2: weights, gradients and optimizer state sharded over the processes, block by block (Zhao 2023).
+
+Imported only when a run is sharded: it takes half a second to load.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from regard.errors import ConfigError
+from regard.runtime import Runtime
+
+
+def shard(module: nn.Module, blocks: list[nn.Module], runtime: Runtime, *, is_hybrid: bool) -> FSDPModule:
+    """Shard each block, and then the rest of the module.
+
+    Weights are exchanged in the dtype of the runtime and gradients summed in float32; a shard stays float32.
+    """
+    mesh = _mesh(runtime, is_hybrid)
+    policy = MixedPrecisionPolicy(
+        param_dtype=None if runtime.dtype is torch.float32 else runtime.dtype,
+        reduce_dtype=torch.float32,
+        cast_forward_inputs=False,  # autocast does
+    )
+    for block in blocks:
+        fully_shard(block, mesh=mesh, mp_policy=policy)
+    return fully_shard(module, mesh=mesh)
+
+
+def _mesh(runtime: Runtime, is_hybrid: bool) -> DeviceMesh:
+    device, world_size, local = runtime.device.type, runtime.world_size, runtime.local_world_size
+    if not is_hybrid:
+        return init_device_mesh(device, (world_size,))
+    if world_size % local:
+        raise ConfigError(f"training.parallel=hsdp: {world_size} ranks, {local} on this host; wanted as many on each")
+    return init_device_mesh(device, (world_size // local, local), mesh_dim_names=("replicate", "shard"))
+
+
+def sharded_like(tensor: Any, whole: Tensor) -> Tensor:
+    """A whole tensor, which each process has, sharded as another tensor is; without communication."""
+    if not isinstance(tensor, DTensor):
+        return whole
+    return distribute_tensor(whole.to(tensor.device), tensor.device_mesh, tensor.placements, src_data_rank=None)
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The whole of a tensor; all processes call it."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def local(tensor: Tensor) -> Tensor:
+    """The shard of this process."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
