@@ -31,23 +31,24 @@ def test_another_address_needs_a_key():
 
 def test_models_are_listed(client):
     assert client.get("/health").json() == {"status": "ready"}
-    assert [one["id"] for one in client.get("/v1/models").json()["data"]] == ["novel", "demo", "sentiment"]
-    novel, demo, sentiment = client.get("/api/models").json()
-    assert (novel["task"], demo["task"]) == ("language-modeling", "translation")
-    assert sentiment["labels"] == ["bad", "good"]
-    assert {"next", "heads"} <= {view["name"] for view in novel["views"]}
-    info = client.get("/api/models/novel").json()["info"]
+    names = ["llama", "demo", "bert", "sentiment", "names"]
+    assert [one["id"] for one in client.get("/v1/models").json()["data"]] == names
+    found = {one["id"]: one for one in client.get("/api/models").json()}
+    assert [found[name]["task"] for name in names[:2]] == ["language-modeling", "translation"]
+    assert found["sentiment"]["labels"] == ["bad", "good"]
+    assert {"next", "heads"} <= {view["name"] for view in found["llama"]["views"]}
+    info = client.get("/api/models/llama").json()["info"]
     assert info["attentions"][0]["path"] == "blocks.0.attention"
     assert client.get("/v1/models/x").status_code == 404
 
 
 def test_a_trace_is_the_file_that_the_command_writes(client, tmp_path):
-    answer = client.post("/api/trace", json={"model": "novel", "texts": ["The queen"], "taps": ["*.weights"]})
+    answer = client.post("/api/trace", json={"model": "llama", "texts": ["The queen"], "taps": ["*.weights"]})
     path = tmp_path / "trace.safetensors"
     path.write_bytes(answer.content)
     trace = Trace.open(path)
     assert trace.info.task == "language-modeling"
-    assert [*trace.values] == ["blocks.0.attention.weights"]
+    assert [*trace.values] == ["blocks.0.attention.weights", "blocks.1.attention.weights"]
 
 
 def test_a_view_is_the_figure_of_the_package(client, table):
@@ -69,6 +70,6 @@ def test_a_view_is_the_figure_of_the_package(client, table):
     ],
 )
 def test_a_wrong_field_is_named(client, change, param):
-    answer = client.post("/api/show", json={"model": "novel", "texts": ["The queen"]} | change)
+    answer = client.post("/api/show", json={"model": "llama", "texts": ["The queen"]} | change)
     assert answer.status_code == (404 if param == "model" else 400)
     assert answer.json()["error"]["param"] == param

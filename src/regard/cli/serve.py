@@ -21,6 +21,16 @@ def serve(
         str, typer.Option(help="The address to listen on; not loopback: with an API key only.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: a free one.")] = 8000,
+    allowed_host: Annotated[
+        list[str] | None, typer.Option(help="A name that clients may reach it by (Host header); several are allowed.")
+    ] = None,
+    max_running: Annotated[int, typer.Option(min=1, max=512, help="Texts that are generated together.")] = 64,
+    max_queue: Annotated[int, typer.Option(min=1, help="Requests of a model that may wait; more get 429.")] = 128,
+    kv_cache_megabytes: Annotated[int, typer.Option(min=1, help="Memory of a language model's KV cache.")] = 2048,
+    request_seconds: Annotated[float, typer.Option(min=0.1, help="How long a request may take.")] = 300,
+    drain_seconds: Annotated[
+        float, typer.Option(min=0, help="After SIGTERM, how long running requests may take.")
+    ] = 30,
     precision: Precision = "stored",
     device: Device = "auto",
     dtype: DType = "float32",
@@ -44,7 +54,17 @@ def serve(
     from regard.server.settings import ServerSettings
 
     try:
-        settings = ServerSettings(host=host, port=port, api_key=os.environ.get("REGARD_API_KEY") or None)
+        settings = ServerSettings(
+            host=host,
+            port=port,
+            api_key=os.environ.get("REGARD_API_KEY") or None,
+            allowed_hosts=tuple(allowed_host or ()),
+            max_running=max_running,
+            max_queue=max_queue,
+            kv_cache_megabytes=kv_cache_megabytes,
+            request_seconds=request_seconds,
+            drain_seconds=drain_seconds,
+        )
     except ValidationError as error:
         raise ConfigError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
 

@@ -9,14 +9,15 @@ from anyio import to_thread
 from fastapi import FastAPI
 
 from regard.server import errors, page_routes
+from regard.server.guard import Guard
 from regard.server.metrics import Metrics
 from regard.server.models import ModelTable
-from regard.server.routes import looking, openai, operations, table, tracing
+from regard.server.routes import looking, openai, operations, table, tasks, tracing
 from regard.server.routes.tracing import TraceStore
 from regard.server.settings import ServerSettings
 from regard.server.workers import Workers
 
-ROUTERS = (openai.router, table.router, looking.router, tracing.router, operations.router)
+ROUTERS = (openai.router, tasks.router, table.router, looking.router, tracing.router, operations.router)
 
 
 def create_app(models: ModelTable, settings: ServerSettings | None = None) -> FastAPI:
@@ -48,10 +49,12 @@ def create_app(models: ModelTable, settings: ServerSettings | None = None) -> Fa
     app.state.traces = TraceStore(settings.trace_megabytes << 20)
     app.state.is_ready = app.state.is_draining = False
     app.state.failure = None
+    app.state.when_loaded = lambda: None
     errors.add_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
     page_routes.add_page(app)
+    app.add_middleware(Guard, settings=settings, state=app.state, metrics=metrics)
     return app
 
 
@@ -60,6 +63,7 @@ async def _load(app: FastAPI, models: ModelTable) -> None:
         await to_thread.run_sync(models.load)
     except Exception as error:  # the server ends with it
         app.state.failure = error
-        return
-    app.state.workers.start(asyncio.get_running_loop())
-    app.state.is_ready = True
+    else:
+        app.state.workers.start()
+        app.state.is_ready = True
+    app.state.when_loaded()

@@ -27,7 +27,7 @@ class Workers:
         self._cores = Cores()
         self._lanes: dict[str, Lane] = {}
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+    def start(self) -> None:
         """Begin to work; all models are open."""
         for served in self.models:
             lane: Lane
