@@ -1,10 +1,10 @@
 """Memory does not grow with the input: `make prove` gives four commands much of it and prints what each took.
 
 Measured is the anonymous memory of the process and its children (RssAnon), every INTERVAL seconds: pages of
-memory-mapped files are the system's to take back. Of `run` and `evaluate`, growth is the maximum less the maximum of
-the same command over the first tenth of the input: when it has imported all it needs is not seen from outside, and
-depends on the machine. Of a phase of training, whose begin is seen, the first fifth is warm-up, and growth is the
-maximum of the last tenth less the median of the first tenth after the warm-up.
+memory-mapped files are the system's to take back. Growth is the maximum less the maximum of the same command over a
+tenth of the input: when it has imported all it needs is not seen from outside, and depends on the machine. Of steps of
+training, which a log shows, the first fifth is warm-up, and growth is the maximum of the last tenth less the median of
+the first tenth after the warm-up.
 """
 
 import os
@@ -188,22 +188,30 @@ def test_evaluate_over_many_pairs(translator, words, tmp_path, table):
 
 def test_train_on_a_gigabyte_of_text(words, tmp_path, table):
     """Once to tokenize it, and once more for the steps, with the tokens from the cache."""
-    text, run = tmp_path / "text.txt", tmp_path / "run"
-    chance, size = random.Random(6), 0
-    with text.open("w", encoding="utf-8") as file:
-        while size < TEXT_BYTES:
-            page = "".join(" ".join(chance.choices(words, k=12)) + "\n" for _ in range(2000)) * 10
-            size += file.write(page)
+    text, few, run = tmp_path / "text.txt", tmp_path / "few.txt", tmp_path / "run"
+    write_text(text, words, TEXT_BYTES)
+    write_text(few, words, TEXT_BYTES // 10)
     settings = ["model.context=32", "model.vocab_size=300", "training.max_tokens=512", "data.validation_tokens=10000"]
-    train = ["train", "gpt", text, "-o", run, *TINY, "model.layers=1", *settings, "training.minutes=none"]
-    tokenizer = run / "tokenizer.json"
-    tokenizing = measure("train gpt, 1 GB of text: tokens", *train, "training.steps=1", begins=tokenizer.exists)
+    settings += [*TINY, "model.layers=1", "training.minutes=none"]
+    train, tenth = (
+        ["train", "gpt", path, "-o", out, *settings] for path, out in ((text, run), (few, tmp_path / "few"))
+    )
+    one = "training.steps=1"
+    tokenizing = measure_and_a_tenth("train gpt, 1 GB of text: tokens", [*train, one], [*tenth, one])
     log = run / "metrics.jsonl"
     before = log.stat().st_size
     steps = measure(
         "train gpt, 1 GB of text: steps", *train, "training.steps=3000", begins=lambda: log.stat().st_size > before
     )
     check(table, tokenizing, steps)
+
+
+def write_text(path: Path, words: list[str], size: int) -> None:
+    chance, written = random.Random(6), 0
+    with path.open("w", encoding="utf-8") as file:
+        while written < size:
+            page = "".join(" ".join(chance.choices(words, k=12)) + "\n" for _ in range(2000)) * 10
+            written += file.write(page)
 
 
 def test_train_run_and_evaluate_on_many_images(images, tmp_path, table):

@@ -13,6 +13,7 @@ MODELS = (
     *("captioner", "vilbert-answerer", "vilbert-judge", "vilbert-matcher", "vilbert-pointer", "vilbert-pretraining"),
 )
 CHROMIUM = Path("/usr/bin/chromium")
+MILLISECONDS = 240_000  # that a browser may take on a slow and busy machine
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -57,7 +58,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, timeout=MILLISECONDS)
         yield found
         found.close()
 
@@ -72,7 +73,7 @@ class Page:
         tab.on("console", lambda said: self.errors.append(said.text) if said.type in ("error", "warning") else None)
         tab.on("pageerror", lambda error: self.errors.append(str(error)))
         tab.on("request", lambda request: self.requests.append(request.url))
-        tab.set_default_timeout(30_000)
+        tab.set_default_timeout(MILLISECONDS)
         tab.goto(address)
         tab.wait_for_function("() => document.querySelector('main').dataset.drawn !== undefined")
 

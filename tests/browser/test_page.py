@@ -8,7 +8,6 @@ import pytest
 from regard.tasks.base import TraceRequest
 from tests.browser.conftest import MODELS
 
-pytestmark = pytest.mark.timeout(180)
 SENTENCE = "we are eating bread"
 
 
