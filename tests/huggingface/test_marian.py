@@ -41,8 +41,6 @@ SHAPES = {
         "tie_word_embeddings": False,
         "decoder_vocab_size": 320,
         "encoder_layers": 3,
-        "decoder_attention_heads": 2,
-        "decoder_ffn_dim": 48,
     },
 }
 
@@ -157,6 +155,21 @@ def test_the_logits_are_those_of_transformers(ours, theirs, inputs):
     with ops.disabled():  # operation by operation as theirs
         assert (ours.model(inputs, target) - wanted).abs().max() <= 1e-5
     assert (ours.model(inputs, target) - wanted).abs().max() <= 5e-5  # other orders of sums
+
+
+@torch.no_grad()
+def test_a_decoder_may_have_other_widths_than_the_encoder(pieces, inputs, here, tmp_path):
+    widths = {"decoder_attention_heads": 2, "decoder_ffn_dim": 48}
+    folder = make_folder(tmp_path / "r", pieces, **SHAPES["shared-swish"], **widths)
+    target = torch.cat([torch.full((50, 1), 299), inputs[:, :7].clamp(max=298)], dim=1)
+    theirs = MarianMTModel.from_pretrained(folder).eval()
+    wanted = theirs(input_ids=inputs, attention_mask=inputs != 299, decoder_input_ids=target).logits
+    ours = regard.load(folder)
+    with ops.disabled():
+        assert (ours.model(inputs, target) - wanted).abs().max() <= 1e-5
+    assert here("export", folder, tmp_path / "out").returncode == 0
+    written = json.loads((tmp_path / "out/config.json").read_text())
+    assert {name: written[name] for name in widths} == widths
 
 
 @torch.no_grad()
