@@ -421,11 +421,11 @@ def test_what_regard_has_not_is_named(folders, copy, edit_json, key):
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_a_folder_without_tokenizer_is_named(folders, copy):
+def test_a_folder_without_tokenizer_is_named_when_it_is_given_text(folders, copy):
     folder = copy(folders("bert"))
     (folder / "tokenizer.json").unlink()
     with pytest.raises(FolderError, match="has no tokenizer"):
-        huggingface.load(folder)
+        huggingface.load(folder).tokenizer.encode("a text")
 
 
 def test_a_pickle_is_refused_with_the_way_out(folders, copy):

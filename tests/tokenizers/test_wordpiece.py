@@ -249,7 +249,7 @@ def test_folders_that_are_none(tmp_path):
     with pytest.raises(FolderError, match=r"tokenizer\.json: cannot be read as a tokenizer\.json"):
         WordPieceTokenizer.from_folder(tmp_path)
     foreign = tokenizers.Tokenizer(models.BPE())
-    with pytest.raises(FolderError, match="its model is BPE, wanted WordPiece"):
+    with pytest.raises(FolderError, match=r"its pad_token .\[PAD\]. is not in its vocabulary"):
         WordPieceTokenizer.load(foreign.to_str().encode())
     (tmp_path / "tokenizer.json").unlink()
     (tmp_path / "vocab.txt").write_bytes(b"\xff\xfe")

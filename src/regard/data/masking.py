@@ -45,7 +45,7 @@ class MaskingTokenizer(Protocol):
     pad_id: int
     bos_id: int
     eos_id: int
-    unk_id: int
+    unk_id: int | None
     mask_id: int | None
 
     @property
@@ -60,7 +60,7 @@ class MaskingVocab:
     bos_id: int
     eos_id: int
     mask_id: int
-    unk_id: int
+    unk_id: int | None
     is_continuation: np.ndarray  # (V,) bool
     random_ids: np.ndarray = field(init=False, repr=False)  # the ids to draw random tokens from: all but special ids
 
@@ -83,7 +83,8 @@ class MaskingVocab:
 
     @property
     def special_ids(self) -> list[int]:
-        return [self.pad_id, self.bos_id, self.eos_id, self.mask_id, self.unk_id]
+        found = (self.pad_id, self.bos_id, self.eos_id, self.mask_id, self.unk_id)
+        return [number for number in found if number is not None]
 
     def word_ids(self, ids: np.ndarray) -> np.ndarray:
         """The number of each token's word in a row of ids; NO_WORD for tokens that may not be masked."""

@@ -23,6 +23,7 @@ from regard.huggingface.sentence_transformers import pooling_files, read_pooling
 from regard.models import kind_of, model_class
 from regard.models.base import EncoderIds
 from regard.models.bert import BertConfig
+from regard.tokenizers.missing import MissingTokenizer, has_tokenizer
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
 PREFIX = "bert."
@@ -122,7 +123,7 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     """Read a BERT folder, as one of the five kinds."""
     where = str(folder / WEIGHTS)
     theirs = BertFolderConfig.read(config, folder / CONFIG)
-    tokenizer = WordPieceTokenizer.from_folder(folder)
+    tokenizer = _tokenizer(folder, theirs)
     check_vocab_size(tokenizer, theirs.vocab_size, folder)
     found = _modernize_names(weights(folder))
     prefix = PREFIX if any(name.startswith(PREFIX) for name in found) else ""
@@ -140,6 +141,15 @@ def load(folder: Path, config: Mapping[str, Any]) -> Loaded:
     pooling, more = read_pooling(folder)
     task = HEADS[kind].task
     return Loaded(kind, task, model.eval(), tokenizer, pooling=pooling, notes=[*notes, *more])
+
+
+def _tokenizer(folder: Path, theirs: BertFolderConfig) -> Any:
+    """The tokenizer of a folder; where there is none, what raises an error when text is given."""
+    if has_tokenizer(folder, "tokenizer.json", "vocab.txt"):
+        return WordPieceTokenizer.from_folder(folder)
+    missing = FolderError(f"{folder} has no tokenizer; wanted tokenizer.json or vocab.txt")
+    ids = {"pad_id": theirs.pad_token_id or 0, "bos_id": theirs.bos_token_id or 1, "eos_id": theirs.sep_token_id or 2}
+    return MissingTokenizer(missing, theirs.vocab_size, mask_id=None, **ids)
 
 
 def special_ids_of(tokenizer: WordPieceTokenizer) -> EncoderIds:

@@ -15,6 +15,7 @@ from regard.errors import FolderError
 from regard.files import encode_json, read_json
 from regard.huggingface.folder import GENERATION, WEIGHTS, ForeignConfig
 from regard.models.base import CausalLMIds
+from regard.tokenizers.missing import MissingTokenizer, has_tokenizer
 from regard.tokenizers.text import TextTokenizer
 from regard.tokenizers.wordpiece import WordPieceTokenizer
 
@@ -142,7 +143,7 @@ class FolderTokenizer(NamedTuple):
 
 def read_tokenizer(folder: Path, config: TextConfig, vocab_size: int) -> FolderTokenizer:
     """The tokenizer of a folder, with the eos ids of its generation settings."""
-    tokenizer = TextTokenizer.from_folder(folder)
+    tokenizer = _tokenizer(folder, config, vocab_size)
     check_vocab_size(tokenizer, vocab_size, folder)
     path = folder / GENERATION if (folder / GENERATION).is_file() else folder / CONFIG
     own = read_json(path) if path.name == GENERATION else config.model_dump(exclude_none=True)
@@ -151,6 +152,15 @@ def read_tokenizer(folder: Path, config: TextConfig, vocab_size: int) -> FolderT
     if ends:  # the tokenizer's own first: it also ends documents in training
         tokenizer.eos_ids = tuple(sorted(dict.fromkeys(ends), key=lambda end: end != tokenizer.eos_id))
     return FolderTokenizer(tokenizer, special_ids_of(tokenizer), _notes(own, path))
+
+
+def _tokenizer(folder: Path, config: TextConfig, vocab_size: int) -> Any:
+    """The tokenizer of a folder; where there is none, what raises an error when text is given."""
+    if has_tokenizer(folder, "tokenizer.json", "vocab.json"):
+        return TextTokenizer.from_folder(folder)
+    missing = FolderError(f"{folder} has no tokenizer; wanted tokenizer.json, or vocab.json and merges.txt")
+    eos = config.eos_token_id[0] if isinstance(config.eos_token_id, list) else config.eos_token_id
+    return MissingTokenizer(missing, vocab_size, prepended_bos_id=None, bos_id=config.bos_token_id, eos_id=eos)
 
 
 def special_ids_of(tokenizer: TextTokenizer) -> CausalLMIds:

@@ -20,6 +20,8 @@ from regard.tokenizers.wordpiece_folder import read_core, read_folder, read_voca
 from regard.tokenizers.wordpiece_training import CONTINUATION, SPECIAL_TOKENS, train_core
 from regard.tokenizers.words import single_token_words
 
+WORD_STARTS = "Ġ▁"  # one of them begins a word in the vocabularies of BPE and Unigram
+
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
@@ -52,7 +54,9 @@ class WordPieceTokenizer:
         source = source or "the tokenizer"
         self.vocab_size: int = 1 + max(core.get_vocab().values(), default=-1)
         self.pad_id = self._special_id("pad_token", source)
-        self.unk_id = self._special_id("unk_token", source)
+        self.unk_id: int | None = None
+        if self._is_wordpiece or self.token_to_id(self.special_tokens["unk_token"]) is not None:  # BPE may have none
+            self.unk_id = self._special_id("unk_token", source)
         self.bos_id = self._special_id("cls_token", source)
         self.eos_id = self._special_id("sep_token", source)
         self.mask_id: int | None = self.token_to_id(self.special_tokens["mask_token"])
@@ -62,7 +66,8 @@ class WordPieceTokenizer:
         number = self.token_to_id(self.special_tokens[key])
         if number is None:
             raise FolderError(
-                f"{source}: its {key} {self.special_tokens[key]!r} is not in its vocabulary; wanted a BERT tokenizer"
+                f"{source}: its {key} {self.special_tokens[key]!r} is not in its vocabulary; wanted a BERT tokenizer, "
+                f"or the token's name as {key} in tokenizer_config.json"
             )
         return number
 
@@ -204,6 +209,8 @@ class WordPieceTokenizer:
     def token_labels(self, ids: Sequence[int]) -> list[str]:
         """A short label for each token, for plots: "walk", "·ing" (continues a word), "[SEP]"."""
         names = [self.id_to_token(number) or "" for number in ids]
+        if not self._is_wordpiece:
+            return [name.lstrip(WORD_STARTS) or name for name in names]
         return ["·" + name.removeprefix(CONTINUATION) if _is_continuation(name) else name for name in names]
 
     def id_to_token(self, number: int | None) -> str | None:
@@ -217,7 +224,13 @@ class WordPieceTokenizer:
 
     def single_token_words(self) -> list[str | None]:
         """The word that each token spells on its own; None for continuations, punctuation and special tokens."""
-        return single_token_words([(self.id_to_token(number) or "").encode() for number in range(self.vocab_size)])
+        names = [self.id_to_token(number) or "" for number in range(self.vocab_size)]
+        if not self._is_wordpiece:
+            names = [
+                "" if inside else name.lstrip(WORD_STARTS)
+                for name, inside in zip(names, self.is_continuation, strict=True)
+            ]
+        return single_token_words([name.encode() for name in names])
 
     @cached_property
     def special_ids(self) -> tuple[int, ...]:
@@ -228,7 +241,19 @@ class WordPieceTokenizer:
     @cached_property
     def is_continuation(self) -> list[bool]:
         """For each id, whether the token continues a word."""
-        return [_is_continuation(self.id_to_token(number) or "") for number in range(self.vocab_size)]
+        names = [self.id_to_token(number) or "" for number in range(self.vocab_size)]
+        if self._is_wordpiece:
+            return [_is_continuation(name) for name in names]
+        marks_starts = any(name.startswith(tuple(WORD_STARTS)) and len(name) > 1 for name in names)
+        special = {*self.special_ids}
+        return [
+            marks_starts and not name.startswith(tuple(WORD_STARTS)) and number not in special
+            for number, name in enumerate(names)
+        ]
+
+    @property
+    def _is_wordpiece(self) -> bool:
+        return isinstance(self._core.model, tokenizers.models.WordPiece)
 
     @cached_property
     def _parsing_core(self) -> tokenizers.Tokenizer:

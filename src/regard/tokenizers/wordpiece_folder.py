@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import models, normalizers
+from tokenizers import normalizers
 
 from regard.errors import FolderError
 from regard.files import read_json
@@ -52,12 +52,8 @@ def _read_tokens(path: Path) -> list[str]:
 
 
 def read_core(source: Path | str | bytes) -> tokenizers.Tokenizer:
-    """The tokenizer of a tokenizer.json, from its path or its bytes. FolderError: not a WordPiece tokenizer."""
-    core = read_tokenizer(source)
-    name = "the tokenizer" if isinstance(source, bytes) else source
-    if not isinstance(core.model, models.WordPiece):
-        raise FolderError(f"{name}: its model is {type(core.model).__name__}, wanted WordPiece, as in BERT")
-    return core
+    """The tokenizer of a tokenizer.json, from its path or its bytes: mostly WordPiece, but any model will do."""
+    return read_tokenizer(source)
 
 
 def _override_normalizer(core: tokenizers.Tokenizer, config: dict[str, Any]) -> tokenizers.Tokenizer:
