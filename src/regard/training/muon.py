@@ -53,7 +53,19 @@ class Muon(torch.optim.Optimizer):
             state["momentum"].lerp_(gradient, 1 - momentum)
             update = gradient.lerp(state["momentum"], momentum)  # Nesterov momentum
             updates.append(update if update.shape[0] <= update.shape[1] else update.T)
-        for parameter, update in zip(parameters, orthogonalize(torch.stack(updates)), strict=True):
+        # Of a sharded matrix the whole update is needed: all processes gather it, and keep their part of the result.
+        wholes = [update.full_tensor() if hasattr(update, "full_tensor") else update for update in updates]
+        for parameter, update in zip(parameters, orthogonalize(torch.stack(wholes)), strict=True):
             is_wide = parameter.shape[0] <= parameter.shape[1]
             parameter.mul_(1 - rate * decay)
-            parameter.add_(update if is_wide else update.T, alpha=-rate * 0.2 * math.sqrt(max(parameter.shape)))
+            part = _part_of(parameter, update if is_wide else update.T)
+            parameter.add_(part, alpha=-rate * 0.2 * math.sqrt(max(parameter.shape)))
+
+
+def _part_of(parameter: Tensor, whole: Tensor) -> Tensor:
+    """Of a whole update what a parameter has, if it is sharded."""
+    if not hasattr(parameter, "full_tensor"):
+        return whole
+    from regard.training.sharding import sharded_like
+
+    return sharded_like(parameter, whole)

@@ -3,16 +3,19 @@
 Imported only when a run is sharded: it takes half a second to load.
 """
 
+import warnings
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from regard.errors import ConfigError
 from regard.runtime import Runtime
+
+CALLED_BY_MODELS = ("project_memory",)  # methods of a block that models call, beside its forward pass
 
 
 def shard(module: nn.Module, blocks: list[nn.Module], runtime: Runtime, *, is_hybrid: bool) -> FSDPModule:
@@ -20,6 +23,8 @@ def shard(module: nn.Module, blocks: list[nn.Module], runtime: Runtime, *, is_hy
 
     Weights are exchanged in the dtype of the runtime and gradients summed in float32; a shard stays float32.
     """
+    # `project_memory` returns views; nothing changes them in place.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
     mesh = _mesh(runtime, is_hybrid)
     policy = MixedPrecisionPolicy(
         param_dtype=None if runtime.dtype is torch.float32 else runtime.dtype,
@@ -28,6 +33,9 @@ def shard(module: nn.Module, blocks: list[nn.Module], runtime: Runtime, *, is_hy
     )
     for block in blocks:
         fully_shard(block, mesh=mesh, mp_policy=policy)
+        for name in CALLED_BY_MODELS:
+            if hasattr(block, name):
+                register_fsdp_forward_method(block, name)
     return fully_shard(module, mesh=mesh)
 
 
