@@ -53,6 +53,14 @@ class APIError(Exception):
         return JSONResponse(self.body, self.status, self.headers)
 
 
+class BadJSONError(HTTPException):
+    """An APIError as FastAPI lets it pass while it reads a body."""
+
+    def __init__(self, error: APIError) -> None:
+        super().__init__(error.status, error.message)
+        self.error = error
+
+
 def unknown_model(name: str, names: list[str]) -> APIError:
     return APIError(
         404,
@@ -112,6 +120,8 @@ def add_handlers(app: FastAPI) -> None:
         return wrong_request(error).response
 
     async def http(_request: Request, error: Exception) -> JSONResponse:
+        if isinstance(error, BadJSONError):
+            return error.error.response
         assert isinstance(error, HTTPException)
         what = {404: "there is no such route", 405: "this route does not take that method"}
         response = APIError(error.status_code, what.get(error.status_code, str(error.detail))).response

@@ -10,7 +10,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict
 
-from regard.server.errors import APIError
+from regard.server.errors import APIError, BadJSONError
 
 T = TypeVar("T")
 
@@ -31,7 +31,8 @@ class StrictRequest(Request):
         except ValueError as error:
             param = _field_with_surrogate(body)
             place = f"{param} has half a character (a lone surrogate)" if param else str(error)
-            raise APIError(400, f"the body is not JSON: {place}", param=param, code="invalid_json") from error
+            wrong = APIError(400, f"the body is not JSON: {place}", param=param, code="invalid_json")
+            raise BadJSONError(wrong) from error
 
 
 class StrictRoute(APIRoute):
