@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup setup-dev demo test test-plain check format bench attack prove docs clean
+.PHONY: help bundle setup setup-dev demo test test-plain check format bench attack prove docs clean
 
 help:  ## what each target does
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -54,6 +54,9 @@ prove: setup-dev attack  ## the long proofs
 
 docs: setup-dev  ## the documentation site, every block of the lectures run, into docs/_build (offline)
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
+
+bundle: setup  ## wheels of regard and of all it needs, with checksums and an installer: for machines without internet
+	$(BIN)/python packaging/bundle.py
 
 clean:
 	rm -rf .venv build dist docs/_build

@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.cli.run_inputs import check_are_texts, read_inputs, read_texts
+from regard.cli.inputs.texts import check_are_texts, read_inputs, read_texts
 from regard.errors import InputError
 
 

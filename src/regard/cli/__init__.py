@@ -20,6 +20,7 @@ from regard.cli import show  # isort: skip
 from regard.cli import trace  # isort: skip
 from regard.cli import serve  # isort: skip
 from regard.cli.serving import page  # isort: skip
+from regard.cli.inputs import data  # isort: skip
 from regard.cli import check  # isort: skip
 from regard.cli import compare  # isort: skip
 from regard.cli import embeddings  # isort: skip
@@ -39,6 +40,7 @@ __all__ = [
     "app",
     "check",
     "compare",
+    "data",
     "embeddings",
     "evaluate",
     "export",

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from regard.cli.app import AsJson, Device, DType, ModelFolder, Precision, Trust, app, trust_code
-from regard.cli.run_inputs import check_are_texts, read_inputs
+from regard.cli.inputs.texts import check_are_texts, read_inputs
 from regard.errors import ConfigError
 from regard.printing import note_if_slow, print_json, show
 from regard.progress import note

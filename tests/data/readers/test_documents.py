@@ -169,7 +169,7 @@ def test_files_that_cannot_be_read_at_all(tmp_path):
     assert "no such file" in failure(tmp_path / "no.jsonl")
     assert "no such file" in failure(tmp_path / "no.parquet")
     assert "matches no file" in failure(tmp_path / "*.txt")
-    assert f"{tmp_path}: is a folder" in failure(tmp_path)
+    assert f"{tmp_path}: the folder has no .txt" in failure(tmp_path)
     assert "got no files" in failure()
     assert expand_patterns([tmp_path / "no.txt"]) == [tmp_path / "no.txt"]
 

@@ -30,6 +30,8 @@ MAX_DOCUMENT_BYTES = 1 << 28  # of a document in one line
 
 Row = str | tuple[str, str]  # a document's text, or the reason and detail of a bad row
 
+TEXT_SUFFIXES = (".txt", ".md", ".text")  # of a folder's files
+
 
 def read_documents(
     paths: Sequence[Path | str],
@@ -56,7 +58,8 @@ def read_documents(
 def expand_patterns(paths: Sequence[Path | str]) -> list[Path]:
     """Expand glob patterns ("books/**/*.txt") into files; a path that exists is not a pattern.
 
-    In the order given, the matches of a pattern sorted. DataError: no paths, a folder, a pattern without a match.
+    In the order given, the matches of a pattern, and the text files of a folder and below it, sorted. DataError: no
+    paths, a folder without text, a pattern without a match.
     """
     if not paths:
         raise DataError("got no files, wanted text: for example books/*.txt")
@@ -65,7 +68,13 @@ def expand_patterns(paths: Sequence[Path | str]) -> list[Path]:
 
 def _matches(path: Path) -> list[Path]:
     if path.is_dir():
-        raise DataError(f"{path}: is a folder, wanted files; for example {path / '*.txt'}")
+        inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in TEXT_SUFFIXES and file.is_file())
+        visible = [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+        if not visible:
+            raise DataError(
+                f"{path}: the folder has no {' or '.join(TEXT_SUFFIXES)} file; name others: {path / '*.html'}"
+            )
+        return visible
     if path.exists() or not glob.has_magic(str(path)):
         return [path]
     # Not Path.glob: it also finds hidden files, and only folders for a "**" at the end.

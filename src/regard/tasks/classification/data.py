@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 from torch import Tensor
 
 from regard.config import Config, absolute_path
+from regard.data import look
 from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.columns import Columns, choose_columns
 from regard.data.readers.glue import TRAINING, GlueTask, find_glue_task, read_glue
@@ -198,6 +199,7 @@ def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorp
         notes.append("the labels are numbers, taken as classes; data.kind=score makes them a score")
     check_labels(validation, labels, where)
     notes += labels_without_training(labels, {row.label or "" for row in training})
+    notes += _look(training, validation, is_own=config.dev is not None)
     if len({row.label for row in validation}) == 1:
         wanted = "more rows, a larger data.validation, or data.dev=FILE to evaluate on"
         notes.append(
@@ -205,6 +207,15 @@ def read_corpus(paths: Sequence[Path], config: LabeledDataConfig) -> LabeledCorp
             f"say little; give {'it rows of other labels' if config.dev else wanted}"
         )
     return LabeledCorpus(training, {"validation": validation}, labels, metrics_of(labels), notes)
+
+
+def _look(training: Sequence[LabeledText], validation: Sequence[LabeledText], *, is_own: bool) -> list[str]:
+    """Notes on lengths and balance, and on what to mind; `is_own`: the validation data is a file of the user's."""
+    texts = [[f"{row.text} {row.second or ''}".strip() for row in part] for part in (training, validation)]
+    labels = [[row.label or "" for row in part] for part in (training, validation)]
+    balance = ", ".join(f"{name} {count}" for name, count in list(look.classes(labels[0]).items())[:5])
+    notes = [look.summary("a text", texts[0]), f"classes: {balance}", *look.warn_of_classes(*labels)]
+    return notes + (look.warn_of_straddling(*texts) if is_own else [])
 
 
 def metrics_of(labels: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from regard.data import look
 from regard.data.dev_files import DevFilesConfig
 from regard.data.readers.bad_rows import BadRows
 from regard.data.readers.pairs import MAX_WORD_CHARACTERS, read_pairs
@@ -27,6 +28,7 @@ from regard.tokenizers.bpe import BPETokenizer
 EXAMPLE = "we are eating bread"
 OWN_EXAMPLE = "a sentence of yours"
 DEFAULT_DATA = "synthetic English and Spanish sentences"
+LOOKED_AT = 50_000  # pairs whose lengths a note tells
 TOKENIZER_PAIRS = 2_000_000  # pairs a tokenizer is trained on; more take longer and change nothing
 SYNTHETIC_VALIDATION = 2000  # pairs held out where data.validation is none
 SYNTHETIC_TOKENIZER_PAIRS = 30_000  # the grammar has few words: these contain all of them
@@ -130,13 +132,18 @@ class PairFiles:
         self.files = [*self.paths, *config.dev]
         self.settings: dict[str, Any] = config.model_dump(mode="json", exclude={"word_vectors", "dev"})
         bad = BadRows()
-        count = sum(1 for _ in self._read(self.paths, bad))
+        pairs = self._read(self.paths, bad)
+        first = list(islice(pairs, LOOKED_AT))
+        count = len(first) + sum(1 for _ in pairs)
         self.share = validation_fraction(count, config.validation)
         if config.dev:
             self.settings |= {"validation": 0, "dev": len(config.dev)}
             self.share = 0
             sum(1 for _ in self._read(config.dev, bad))
-        self.notes = bad.summary()
+        self.notes = [*bad.summary(), look.summary("a source", [source for source, _ in first])]
+        if config.dev:
+            held_out = map("\t".join, self._read(config.dev, BadRows()))
+            self.notes += look.warn_of_straddling(map("\t".join, self._read(self.paths, BadRows())), held_out)
 
     def training(self) -> Pairs:
         return (pair for pair in self._read(self.paths, BadRows()) if not is_validation(pair[0], self.share))
