@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.ops import library
+from regard.ops import building, library
 from regard.ops.activation import C_ACTIVATIONS, NO_ACTIVATION
 from tests.ops.forms import needs_kernels
 
@@ -128,7 +128,7 @@ C_TYPES = {
 
 def declarations():
     """Every exported function of the C files: its return type and the types of its arguments, one a definition."""
-    for path in sorted(library.SOURCES.glob("*.c")):
+    for path in sorted(building.SOURCES.glob("*.c")):
         source = re.sub(r"//[^\n]*", "", path.read_text())
         for kind, name, arguments in re.findall(
             r"^(int|void|float|long) (\w+)\(([^)]*)\) \{", source, flags=re.MULTILINE
@@ -154,7 +154,7 @@ def test_a_wrong_signature_is_found(monkeypatch):
 
 
 def test_the_codes_are_those_of_the_c_files():
-    header = "".join(path.read_text() for path in library.SOURCES.glob("*.h"))
+    header = "".join(path.read_text() for path in building.SOURCES.glob("*.h"))
     statuses = dict(re.findall(r"(\w+) = (\d+)", re.search(r"enum \{ (OUT_OF_MEMORY.*?) \};", header)[1]))
     assert statuses == {"OUT_OF_MEMORY": str(library.OUT_OF_MEMORY), "OUT_OF_RANGE": str(library.OUT_OF_RANGE)}
     names = re.search(r"enum \{ (GELU.*?) \};", header)[1].lower().split(", ")

@@ -1,4 +1,5 @@
-"""Build and load the C files of csrc/: compiled for this machine on first use and kept in the user's cache directory.
+"""Load the C kernels: those that the wheel brings for this processor, or else compiled for it on first use from csrc/
+and kept in the user's cache directory.
 
 Where that fails, `library()` is None and `why_missing()` gives the reason: every op then takes its torch form, which is
 slower. REGARD_KERNELS=off does the same on request.
@@ -8,19 +9,16 @@ import ctypes
 import hashlib
 import os
 import platform
-import shlex
-import shutil
 import stat
 import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
-SOURCES = Path(__file__).parent / "csrc"
-FLAGS = ["-O3", "-march=native", "-fno-math-errno", "-fno-strict-aliasing", "-fopenmp", "-fPIC", "-shared"]
+from regard.ops.building import FLAGS, NATIVE, compile_library, find_prebuilt, processor, sources_digest
+
 DISABLED_BY_USER = "REGARD_KERNELS=off"
 OUT_OF_MEMORY, OUT_OF_RANGE = 1, 2  # what a function may return, as in csrc/simd.h
 LONG, POINTER, FLOAT, INT, UINT32 = ctypes.c_long, ctypes.c_void_p, ctypes.c_float, ctypes.c_int, ctypes.c_uint32
@@ -62,27 +60,36 @@ def why_missing() -> str | None:
     return _load()[1]
 
 
+def origin() -> str | None:
+    """Where the C library comes from; None if there is none."""
+    return _load()[2]
+
+
 @cache
-def _load() -> tuple[ctypes.CDLL | None, str | None]:
+def _load() -> tuple[ctypes.CDLL | None, str | None, str | None]:
+    """The library or the reason why there is none, and where it comes from."""
     if os.environ.get("REGARD_KERNELS", "").lower() in ("off", "0", "no"):
-        return None, DISABLED_BY_USER
+        return None, DISABLED_BY_USER, None
     if platform.system() != "Linux":  # elsewhere torch and the compiler use different OpenMP runtimes
-        return None, f"the kernels need Linux, this is {platform.system()}"
-    if platform.machine() == "x86_64" and "avx2" not in _processor():
-        return None, "this processor has no AVX2"
+        return None, f"the kernels need Linux, this is {platform.system()}", None
+    if platform.machine() == "x86_64" and "avx2" not in processor():
+        return None, "this processor has no AVX2", None
     try:
+        if found := find_prebuilt():
+            return _open(found[0]), None, f"from the wheel, for {found[1]} ({found[0]})"
         path = _library_path()
         _check_folders(path)
         if not path.exists():
-            _compile(path)
+            compile_library(path, NATIVE)
         _check_owner(path)
         try:
-            return _open(path), None
+            library = _open(path)
         except (OSError, AttributeError):  # truncated or of another version: compile it again
-            _compile(path)
-            return _open(path), None
+            compile_library(path, NATIVE)
+            library = _open(path)
+        return library, None, f"compiled for this processor ({path})"
     except (OSError, RuntimeError, AttributeError, ValueError, subprocess.SubprocessError) as error:
-        return None, _reason(error)
+        return None, _reason(error), None
 
 
 def _check_folders(path: Path) -> None:
@@ -130,36 +137,5 @@ def _library_path() -> Path:
     root = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not root.is_absolute():
         root = Path.home() / ".cache"
-    content = b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]")))
-    target = f"{platform.machine()} {_processor()} {torch.__version__} {FLAGS}".encode()
-    return root / "regard" / f"kernels-{hashlib.sha256(content + target).hexdigest()[:16]}.so"
-
-
-def _processor() -> str:
-    """The instruction sets of this processor: a library built for another one may not run here."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
-
-
-def _compile(path: Path) -> None:
-    """Compile into a temporary directory beside it, then rename: two processes may do it at once."""
-    # gcc first: its OpenMP runtime is the one torch uses; clang's would add threads of its own.
-    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
-    if not compiler:
-        raise FileNotFoundError("there is no C compiler (gcc, cc or clang)")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        made = Path(folder) / path.name
-        sources = sorted(str(source) for source in SOURCES.glob("*.c"))
-        subprocess.run(
-            [*shlex.split(compiler), *FLAGS, "-o", str(made), *sources, "-lm"],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=600,  # it takes seconds; a loaded machine is no reason to go without
-        )
-        made.chmod(0o700)
-        made.rename(path)
+    target = f"{platform.machine()} {processor()} {torch.__version__} {FLAGS} {NATIVE} {sources_digest()}"
+    return root / "regard" / f"kernels-{hashlib.sha256(target.encode()).hexdigest()[:16]}.so"

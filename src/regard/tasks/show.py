@@ -16,7 +16,6 @@ from regard.inspection.views import choose_view
 from regard.inspection.views.base import Choices, Subject, Track, View
 from regard.tasks import find_task
 from regard.tasks.base import Task, TraceRequest
-from regard.training.run_folder import RunFolder
 
 MAX_NEW_TOKENS = 256  # of a view, which has a drawing for each
 
@@ -62,6 +61,8 @@ def show_run(
     Where the model writes, all of them are shown with what the last one writes.
     """
     _check_request(request, view)
+    from regard.training.run_folder import RunFolder  # its log needs tensorboard, which takes long to import
+
     folders = RunFolder(folder).folders()
     if len(folders) < 2:
         raise InputError(
