@@ -66,7 +66,7 @@ def browser():
 class Page:
     """A tab that watches what goes wrong: errors, and requests to anyone but the server."""
 
-    def __init__(self, tab, address: str) -> None:
+    def __init__(self, tab, address: str, start: str = "quiz") -> None:
         self.tab, self.address = tab, address
         self.errors: list[str] = []
         self.requests: list[str] = []
@@ -74,7 +74,7 @@ class Page:
         tab.on("pageerror", lambda error: self.errors.append(str(error)))
         tab.on("request", lambda request: self.requests.append(request.url))
         tab.set_default_timeout(MILLISECONDS)
-        tab.goto(address)
+        tab.goto(f"{address}#/{start}")
         tab.wait_for_function("() => document.querySelector('main').dataset.drawn !== undefined")
 
     def open(self, state: str) -> None:

@@ -6,22 +6,24 @@ import numpy as np
 import pytest
 
 from regard.tasks.base import TraceRequest
+from regard.tasks.show import trace
 from tests.browser.conftest import MODELS
 
 SENTENCE = "we are eating bread"
 
 
 def test_a_fresh_page_without_models_opens_on_a_lesson(plain_page):
+    plain_page.open("#/")
     plain_page.check()
     assert plain_page.tab.locator("article.card h3").inner_text()
     assert plain_page.tab.locator("regard-figure").count() == 1
 
 
 def test_a_fresh_page_opens_on_where_the_model_looks_and_the_numbers_are_torchs(page, pipelines):
+    page.open("#/")
     page.check()
+    assert page.tab.locator("h2#title").inner_text() == "Where it looks"
     task, pipeline = pipelines["transformer"]
-    from regard.tasks.show import trace
-
     found = trace(task, pipeline, TraceRequest([SENTENCE]), ["decoder.*.cross_attention.weights"])
     weights = found.value("decoder.blocks.0.cross_attention.weights")
     page.open("#/heads?model=transformer&attention=decoder.blocks.0.cross_attention&head=1")

@@ -64,3 +64,6 @@ export function message(text, kind = "error") {
 export function press(root, chosen) {
   for (const one of root.querySelectorAll("[aria-pressed]")) one.setAttribute("aria-pressed", String(one === chosen));
 }
+
+/** What may be wider than the page: it scrolls by itself, also with the keyboard. @param {string} label @param {...any} children */
+export const scrolling = (label, ...children) => h("div.scrolling", { tabIndex: 0, role: "region", "aria-label": label }, ...children);

@@ -104,8 +104,11 @@ export function shade(name, share) {
   return ramp[at].map((from, one) => Math.round(from * (1 - part) + ramp[at + 1][one] * part));
 }
 
-/** @param {number[]} color */
-export const inkOn = ([red, green, blue]) => (0.299 * red + 0.587 * green + 0.114 * blue < 140 ? "#fff" : COLORS.ink);
+/** Black or white, whichever has more contrast. @param {number[]} color */
+export function inkOn(color) {
+  const [red, green, blue] = color.map((one) => { const share = one / 255; return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4; });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.179 ? "#fff" : "#000";
+}
 
 /** Tokens in a line; one lights up everywhere, is chosen with a click, and is as dark as its weight.
  * @param {string[]} tokens @param {{label: string, ramp?: string, choose?: (at: number) => void, hover?: (at: number | null) => void}} given */

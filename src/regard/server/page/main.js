@@ -11,7 +11,7 @@ import { VIEWS, find } from "./views/index.js";
 
 /** @typedef {{id: string, kind: string, task: string, interface: string, parameters: number, context: number | null, takes_images: boolean, labels: string[],
  *   views: {name: string, summary: string, takes: string[], of_a_run: boolean}[]}} Model */
-/** @typedef {{examples: Record<string, string>, lessons: string[], watched: {name: string, kind: string}[], ramps: Record<string, string[]>, version: string}} Start */
+/** @typedef {{examples: Record<string, string>, lessons: string[], needs_boxes: string[], watched: {name: string, kind: string}[], ramps: Record<string, string[]>, version: string}} Start */
 /** @typedef {{params: Record<string, string>, model: Model | null, models: Model[], start: Start, signal: AbortSignal, nested: boolean,
  *   keep: (changes: Record<string, any>) => void, go: (view: string, params?: Record<string, any>) => void, draw: (root: HTMLElement, view: string, params: Record<string, string>) => Promise<void>}} Context */
 

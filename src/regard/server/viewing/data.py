@@ -218,7 +218,7 @@ def answer_of(task: Task, pipeline: Any, request: TraceRequest) -> Any:
     with intervene(pipeline.model, parse_switches(request.switched_off, pipeline.model)):
         if pipeline.model.interface in ("causal_lm", "seq2seq", "captioner"):
             return task.trace_inputs(pipeline, request).answer
-        options = task.options() if request.boxes is None else task.options(boxes=request.boxes)
+        options = task.options.model_validate({} if request.boxes is None else {"boxes": request.boxes})
         given = RunRequest(list(request.inputs), options, as_json=True)
         found = [one.data for one in task.run(pipeline, given) if hasattr(one, "data")]
     return found[0] if len(found) == 1 else found

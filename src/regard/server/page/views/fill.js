@@ -17,7 +17,7 @@ export default {
   text: (model) => (model.task === "masked-lm" ? "the animal did not cross the [MASK] because it was too tired ." : undefined),
   applies: (model) => (!model ? "it needs a BERT that fills in words, and none is open" : model.task === "masked-lm" ? true : `a model for ${model.task.replaceAll("-", " ")} does not fill in words; open a BERT: regard train bert -o runs/bert`),
   async render(root, context) {
-    const { params, signal } = context, text = params.text || "[MASK]", words = text.split(/\s+/).filter(Boolean);
+    const { params, signal } = context, text = params.text || "[MASK]", words = /** @type {string[]} */ (text.split(/\s+/).filter(Boolean));
     const change = (/** @type {number} */ at, /** @type {string} */ word) => { const next = words.map((one, place) => (place === at ? word : one)).join(" "); context.nested ? (context.params.text = next, root.replaceChildren(), this.render(root, context)) : context.go("fill", { ...params, text: next }); };
     const line = h("div.strip.large", { role: "group", "aria-label": "words; choose one to hide it" }, words.map((word, at) => {
       const masked = /\[MASK\]/.test(word);

@@ -2,7 +2,7 @@
 // Generate step by step: the KV cache as it grows, the time of each step with and without it, and its memory.
 import { postLines } from "../api.js";
 import { lines } from "../charts.js";
-import { button, field, h, say } from "../dom.js";
+import { button, field, h, message, say } from "../dom.js";
 import { COLORS } from "../drawing.js";
 import { exportBar } from "../exporting.js";
 import { request } from "../input.js";
@@ -83,7 +83,7 @@ export default {
         done.append(h("p.hint", null, `With the cache ${(slow / fast).toFixed(1)} times as fast; the text is ${alike ? "the same" : "not the same"}.`));
         say(`done: with the cache ${(slow / fast).toFixed(1)} times as fast`);
       } catch (error) {
-        if (!stopped.signal.aborted) throw error;
+        if (!stopped.signal.aborted) stage.replaceChildren(message(String(/** @type {Error} */ (error).message)));
       } finally {
         go.disabled = false;
         root.dataset.done = "1";

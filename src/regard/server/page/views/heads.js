@@ -128,9 +128,9 @@ export default {
     const kinds = kindsOf(info);
     if (!kinds.size) throw new Error("this trace has no attention weights");
     const wanted = params.attention, first = [...kinds.values()].flat();
-    const named = first.find((one) => one.path === wanted) ?? (info.interface === "seq2seq" || info.interface === "captioner" || info.interface === "vision_language" ? [...kinds.entries()].find(([name]) => !name.endsWith("itself"))?.[1][0] : null) ?? first[Math.min(first.length - 1, Math.floor(kinds.values().next().value.length / 2))];
+    const named = first.find((one) => one.path === wanted) ?? (info.interface === "seq2seq" || info.interface === "captioner" || info.interface === "vision_language" ? [...kinds.entries()].find(([name]) => !name.endsWith("itself"))?.[1][0] : null) ?? first[Math.min(first.length - 1, Math.floor(first.length / 2))];
     const [telling, tellingHead] = wanted ? [named, 0] : mostTelling(info, /** @type {any[]} */ ([...kinds.values()].find((all) => all.includes(named))), cells);
-    const state = { one: telling, head: Math.min(params.head === undefined ? tellingHead : Number(params.head) || 0, telling.shape[0] - 1), token: params.token ? Number(params.token) : -1, off: new Set((params.off ?? "").split(",").filter(Boolean)), /** @type {any} */ choose: null };
+    const state = { one: telling, head: Math.min(params.head === undefined ? tellingHead : Number(params.head) || 0, telling.shape[0] - 1), token: params.token ? Number(params.token) : -1, off: new Set((params.off ?? "").split(",").filter(Boolean)), choose: /** @type {any} */ (null) };
     const board = h("div.board"), matrixbox = h("div.matrixbox"), stripbox = h("div.strips"), atlasbox = h("div.atlasbox"), sayings = h("p.hint", { "aria-live": "polite" });
     const kindOf = (/** @type {any} */ one) => [...kinds.entries()].find(([, all]) => all.includes(one))?.[0] ?? "";
     const picker = select([...kinds.keys()].map((name) => [name, name]), kindOf(state.one), (name) => { state.one = /** @type {any} */ (kinds.get(name))[0]; state.token = -1; drawAtlas(); state.choose(state.one, 0); });
@@ -154,7 +154,10 @@ export default {
       root.dataset.switched = String(Math.round(performance.now() - began));
     };
     /** @type {any} */
-    let queryStrip, keyStrip, weights = new Float32Array();
+    let queryStrip;
+    /** @type {any} */
+    let keyStrip;
+    let weights = /** @type {Float32Array} */ (new Float32Array());
     const drawStrips = (/** @type {Float32Array} */ found) => {
       weights = found;
       const queries = queryLabels(info, state.one), keys = info.axes[state.one.keys].tokens, same = state.one.queries === state.one.keys;

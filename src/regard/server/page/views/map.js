@@ -1,7 +1,7 @@
 // @ts-check
 // Map: the block diagram of the model, with shapes and numbers of parameters; a click on an attention opens it.
 import { get } from "../api.js";
-import { h } from "../dom.js";
+import { h, scrolling } from "../dom.js";
 import { request } from "../input.js";
 import { serverFigure } from "./show.js";
 
@@ -27,6 +27,6 @@ export default {
     const total = info.modules.find((/** @type {any} */ one) => one.path === "")?.parameters ?? model.parameters;
     const parts = info.modules.filter((/** @type {any} */ one) => one.path && one.path.split(".").length <= 3 && one.parameters);
     root.append(h("h3", null, "Attention of this model"), h("div.buttons", null, info.attentions.map((/** @type {any} */ one) => h("button", { type: "button", onclick: () => open(one.path) }, one.path || "the model itself", h("span.hint", null, ` ${one.queries} → ${one.keys}`)))),
-      h("details", null, h("summary", null, `parts and parameters: ${total.toLocaleString("en")} in all`), h("table.plain", null, h("thead", null, h("tr", null, ["part", "kind", "weight", "parameters"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", null, parts.map((/** @type {any} */ one) => h("tr", null, h("th", { scope: "row" }, one.path), h("td", null, one.kind), h("td", null, one.shape.join(" × ")), h("td.number", null, one.parameters.toLocaleString("en"))))))));
+      h("details", null, h("summary", null, `parts and parameters: ${total.toLocaleString("en")} in all`), scrolling("parts and parameters", h("table.plain", null, h("thead", null, h("tr", null, ["part", "kind", "weight", "parameters"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", null, parts.map((/** @type {any} */ one) => h("tr", null, h("th", { scope: "row" }, one.path), h("td", null, one.kind), h("td", null, one.shape.join(" × ")), h("td.number", null, one.parameters.toLocaleString("en")))))))));
   },
 };

@@ -1,6 +1,6 @@
 // @ts-check
 // Masks: what a token may see, what leaks where the mask is missing, and two ways to mask wrongly.
-import { h, select, field } from "../dom.js";
+import { field, h, scrolling, select } from "../dom.js";
 import { COLORS, figureOf, frame, labelled } from "../drawing.js";
 import { softmax } from "../numbers.js";
 import { exportBar } from "../exporting.js";
@@ -44,7 +44,7 @@ export default {
     const rows = [["weight on the future, a row's mean", mean(future), "0: else a model that predicts the next token can copy it"], ["weight on the very next token", mean(next), "0: this is the answer"], ["weight on padding", mean(padding), "0: padding means nothing"], ["sum of a row", mean(sums), "1: the output is a weighted mean"]];
     const bad = (/** @type {number} */ at, /** @type {number} */ value) => (at === 3 ? Math.abs(value - 1) > 1e-6 : value > 1e-6);
     root.append(h("div.bar", null, field("mask", select(Object.entries(KINDS).map(([id, { name }]) => [id, name]), kind, (id) => again({ kind: id }))), field("how it is applied", select(Object.entries(WAYS), way, (id) => again({ way: id })))), drawn,
-      h("table.plain", null, h("thead", null, h("tr", null, ["", "here", "wanted"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", null, rows.map(([name, value, wanted], at) => h("tr", null, h("th", { scope: "row" }, name), h(`td.number${bad(at, Number(value)) ? ".leak" : ""}`, null, Number(value).toFixed(3)), h("td", null, wanted))))),
+      scrolling("what leaks", h("table.plain", null, h("thead", null, h("tr", null, ["", "here", "wanted"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", null, rows.map(([name, value, wanted], at) => h("tr", null, h("th", { scope: "row" }, name), h(`td.number${bad(at, Number(value)) ? ".leak" : ""}`, null, Number(value).toFixed(3)), h("td", null, wanted)))))),
       exportBar(() => ({ example: "mask" })));
   },
 };

@@ -27,7 +27,7 @@ export default {
   takesModel: false, takesInput: false,
   applies: () => true,
   render(root, context) {
-    const { params } = context, order = (params.order ?? "0,1,2").split(",").map(Number), many = Number(params.many) || 16;
+    const { params } = context, order = /** @type {number[]} */ ((params.order ?? "0,1,2").split(",").map(Number)), many = Number(params.many) || 16;
     const again = (/** @type {any} */ changes) => context.nested ? (Object.assign(context.params, changes), root.replaceChildren(), this.render(root, context)) : context.go("positions", { ...params, ...changes });
     const table = (/** @type {boolean} */ positions) => {
       const first = attendedWords([0, 1, 2], positions), now = attendedWords(order, positions), byWord = WORDS.map((_, word) => now[order.indexOf(word)]);

@@ -94,7 +94,9 @@ function board(sheet) {
 
   const hints = () => {
     if (!student || !marked) return null;
-    const right = computed(sheet)[/** @type {Step} */ (student)], said = [];
+    const right = computed(sheet)[/** @type {Step} */ (student)];
+    /** @type {any[]} */
+    const said = [];
     let good = 0, all = 0;
     right.forEach((line, row) => line.forEach((value, column) => {
       all++;
