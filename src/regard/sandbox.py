@@ -22,7 +22,7 @@ from typing import Any
 from regard.errors import RegardError
 
 START_SECONDS = 120.0  # on the clock, for the start of a Python process on a loaded machine
-CLOCK = 15  # seconds on the clock for each second of processor time
+CLOCK = 60  # seconds on the clock for each second of processor time
 
 
 class LimitError(RegardError):

@@ -1,4 +1,4 @@
-"""The quick share of `make attack`: every fifth hostile input, and a few kills, failing disks and flipped bits."""
+"""The quick share of `make attack`: some hostile inputs of each kind, a few kills, failing disks and flipped bits."""
 
 import subprocess
 import sys

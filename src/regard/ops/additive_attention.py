@@ -56,7 +56,8 @@ def backward(
         pairs = (query[:, None] + key).tanh()
         by_weights = torch.bmm(value, outer[..., None]).squeeze(-1)  # (B, S)
         by_scores = weights * (by_weights - (weights * by_weights).sum(-1, keepdim=True))
-        slope = (1 - pairs * pairs) * score * by_scores[..., None]
+        # A key that the mask excludes gets no gradient, also where others are not finite.
+        slope = ((1 - pairs * pairs) * score * by_scores[..., None]).masked_fill(~mask[..., None], 0.0)
         by_key += slope
         by_score += torch.bmm(by_scores[:, None], pairs).squeeze(1)
         return slope.sum(1)

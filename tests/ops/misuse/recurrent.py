@@ -29,9 +29,10 @@ def loop(given: Tensor, state: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 def attending_loop(given: Tensor, state: Tensor, weight: Tensor, bias: Tensor, **attention: Tensor) -> Any:
     states, contexts = [], []
+    key = attention["key"].masked_fill(~attention["mask"][..., None], 0.0)  # no gradient where the mask excludes it
     for one in given:
         asked = F.linear(state, attention["query"], attention["query_bias"])
-        scores = (attention["key"] + asked[:, None]).tanh() @ attention["score"]
+        scores = (key + asked[:, None]).tanh() @ attention["score"]
         closed = torch.zeros_like(scores).masked_fill(~attention["mask"], torch.finfo(given.dtype).min)
         weights = (scores + closed).softmax(-1)
         contexts.append((weights[:, None] @ attention["value"])[:, 0])

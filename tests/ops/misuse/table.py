@@ -18,11 +18,14 @@ from tests.ops.misuse.recurrent import RECURRENT
 from tests.ops.misuse.vocabulary import LOSSES, SHORTLIST, TOPK
 
 OPS = [*ELEMENTWISE, *ATTENTION, *PRODUCTS, *INT8, *PACKED, *LOSSES, *TOPK, *SHORTLIST, *RECURRENT]
-# Modules that choose, load or ask, and compute nothing; and programs, tried in tests/generation/test_engine.py.
-NO_OPS = ("dispatch", "library", "precision", "program")
+# Modules that choose, load, ask or take memory, and compute nothing; programs, which tests/generation/test_engine.py
+# tries; and the step of attention inside AttendingScan, which checks what it gets.
+NO_OPS = ("additive_attention", "dispatch", "lazy_memory", "library", "precision", "program")
 # They ask about a tensor and read none of its numbers.
 QUESTIONS = {"varlen_is_fast", "reads_cache_rows", "int8_is_supported", "max_activation", "has_contiguous_columns"}
 QUESTIONS |= {"packed_is_supported", "num_bytes", "Layout", "BlockType"}
+# They say of which rows of a batch the others draw random numbers; torch draws them.
+QUESTIONS |= {"Rows", "rows_of_batch", "rand"}
 
 NEED_INT8 = {"quantize_rows", "linear_int8", "CInt8", "Int8Rows", "padded_columns"}  # they have no torch form
 # What the ops are compared with.
