@@ -23,7 +23,7 @@ FLOORS = [
     ["tasks"],
     ["recipes"],
     ["progress"],
-    ["experiments"],
+    ["experiments", "exercises"],
     ["printing", "templates"],
     ["demo"],
     ["server"],

@@ -29,6 +29,7 @@ from regard.cli import export  # isort: skip
 from regard.cli import info  # isort: skip
 from regard.cli import recipes  # isort: skip
 from regard.cli import new  # isort: skip
+from regard.cli import exercise  # isort: skip
 from regard.cli.app import app
 from regard.cli.wrong_options import explain
 from regard.errors import ConfigError, RegardError
@@ -43,6 +44,7 @@ __all__ = [
     "data",
     "embeddings",
     "evaluate",
+    "exercise",
     "export",
     "info",
     "main",
