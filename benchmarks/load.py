@@ -196,7 +196,9 @@ async def slow(server: Server, senders: int, probes: int = 30) -> dict[str, Any]
     """The latency of short requests alone, and beside so many senders of a byte a second or two."""
 
     async def probe() -> list[float]:
-        return [(await server.ask(server.body(number, 4, stream=False))).seconds for number in range(probes)]
+        found = [await server.ask(server.body(number, 4, stream=False)) for number in range(probes)]
+        assert all(one.status == 200 for one in found), [one.status or one.error for one in found]
+        return [one.seconds for one in found]
 
     await probe()
     alone = await probe()

@@ -23,6 +23,7 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 OPEN = ("/", "/favicon.ico", "/health")  # without a key: what has no secrets, and the files of the page
 OPEN_FOLDER = "/page/"
 WHILE_DRAINING = ("/health", "/metrics")
+GENERATING = ("/v1/completions", "/v1/chat/completions")
 UPLOAD = "/api/page/open"  # takes a trace file
 SEND_SECONDS = 60  # a reader may pause so long
 HARMLESS = (
@@ -76,6 +77,8 @@ class Guard:
             raise APIError(503, "too many requests at once; try again later", code="overloaded", retry_after=2)
         if path not in OPEN and not path.startswith(OPEN_FOLDER):
             self._check_key(headers)
+        if path in GENERATING and (full := self.state.workers.refusal()) is not None:
+            raise full  # before its body is read and parsed: in a flood that is what costs
         if scope["method"] in ("POST", "PUT", "PATCH") and path != UPLOAD:
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "application/json":

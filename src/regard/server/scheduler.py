@@ -61,16 +61,22 @@ class TextLane(Lane):
         with self._changed:
             if self._is_stopping:
                 raise stopping()
-            if len(self._queue) + len(texts) > self.settings.max_queue:
-                self._metrics.refused.labels(self.served.name).inc()
-                raise APIError(
-                    429,
-                    f"the queue of {self.served.name} is full ({len(self._queue)} texts wait); try again later",
-                    code="queue_full",
-                    retry_after=self._rate.seconds(len(self._queue)),
-                )
+            if (full := self.full(len(texts))) is not None:
+                raise full
             self._queue.extend(texts)
             self._changed.notify()
+
+    def full(self, count: int = 1) -> APIError | None:
+        """The error where the queue has no room for so many texts."""
+        if len(self._queue) + count <= max(self.settings.max_queue, count if not self._queue else 0):
+            return None
+        self._metrics.refused.labels(self.served.name).inc()
+        return APIError(
+            429,
+            f"the queue of {self.served.name} is full ({len(self._queue)} texts wait); try again later",
+            code="queue_full",
+            retry_after=self._rate.seconds(len(self._queue)),
+        )
 
     def cancel(self, texts: Sequence[Text]) -> None:
         """Their client has gone: their slots are free before the next token."""

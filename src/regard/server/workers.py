@@ -57,6 +57,12 @@ class Workers:
         assert isinstance(lane, TextLane)
         return lane
 
+    def refusal(self) -> APIError | None:
+        """Why no language model takes another request now; None: one does, or there is none."""
+        lanes = [lane for lane in self._lanes.values() if isinstance(lane, TextLane)]
+        found = [lane.full() for lane in lanes]
+        return found[0] if found and all(found) else None
+
     async def run(self, name: str, work: Callable[[ServedModel], T]) -> T:
         """Run something with a model, off the event loop and alone."""
         self.served(name)
