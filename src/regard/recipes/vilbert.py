@@ -49,7 +49,7 @@ def settings(inputs: TrainingInputs) -> PretrainingRun:
         model=config,
         task=PairingConfig()
         if inputs.paths
-        else PairingConfig(masking=SCENE_MASKING, region_share=0.5, visible_region_share=0.7),
+        else PairingConfig(masking=SCENE_MASKING, region_share=0.5, visible_region_share=0.7, guided_attention=1.0),
         data=ImageDataConfig() if inputs.paths else SceneDataConfig(),
         training=TrainingConfig(
             steps=1500,

@@ -5,7 +5,7 @@ row.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -35,7 +35,7 @@ from regard.models.vilbert import (
     ViLBERTForRetrievalConfig,
     VisionConfig,
 )
-from regard.synthetic.scenes.captions import captions, false_caption
+from regard.synthetic.scenes.captions import Caption, captions, false_caption
 from regard.synthetic.scenes.questions import questions
 from regard.synthetic.scenes.scene import Scene
 from regard.synthetic.scenes.statements import statements
@@ -51,6 +51,7 @@ from regard.tasks.vision_language.scenes import (
     QuestionForm,
     caption_text,
     first_scenes,
+    named_regions,
     questions_about,
     regions_of_scenes,
 )
@@ -265,16 +266,22 @@ def _with_texts(
     scenes: Sequence[Scene], settings: SceneDataConfig, config: ViLBERTConfig, tokenizer: WordPieceTokenizer
 ) -> ImagesWithTexts:
     regions: Regions = regions_of_scenes(scenes, config.vision)
-    true = _ids_of_texts(scenes, partial(_true_texts, settings=settings), tokenizer)
-    near = _ids_of_texts(scenes, partial(_near_misses, settings=settings), tokenizer)
+    described = [_true_texts(scene, settings) for scene in scenes]
+    true = _ids_of_texts([[caption_text(one) for one in some] for some in described], tokenizer)
+    near = _ids_of_texts([_near_misses(scene, settings) for scene in scenes], tokenizer)
     alike = max(1, settings.near_misses) + settings.statements_per_scene
-    return ImagesWithTexts(regions, true, near, alike)
+    if config.vision.grid:  # an object is not one region
+        return ImagesWithTexts(regions, true, near, alike)
+    tokens = cache(lambda word: len(tokenizer.encode_ids(word)))
+    named = [[named_regions(one, tokens) for one in some] for some in described]
+    return ImagesWithTexts(regions, true, near, alike, named)
 
 
-def _true_texts(scene: Scene, settings: SceneDataConfig) -> list[str]:
-    """For each near miss a true text of the same form; then the other captions."""
-    complete, *others = (caption_text(one) for one in captions(scene, settings.captions_per_scene))
-    stated = [one.text for one in statements(scene, 2 * settings.statements_per_scene) if one.true]
+def _true_texts(scene: Scene, settings: SceneDataConfig) -> list[Caption]:
+    """For each near miss a true text of the same form; then the other captions. What statements name is not known."""
+    complete, *others = captions(scene, settings.captions_per_scene)
+    words = [one.text.split() for one in statements(scene, 2 * settings.statements_per_scene) if one.true]
+    stated = [Caption(tuple(some), (None,) * len(some)) for some in words]
     return [complete] * max(1, settings.near_misses) + stated + others
 
 
@@ -283,11 +290,8 @@ def _near_misses(scene: Scene, settings: SceneDataConfig) -> list[str]:
     return [caption_text(false_caption(scene, index)) for index in range(settings.near_misses)] + stated
 
 
-def _ids_of_texts(
-    scenes: Sequence[Scene], texts_of: Callable[[Scene], list[str]], tokenizer: WordPieceTokenizer
-) -> list[list[list[int]]]:
+def _ids_of_texts(texts: Sequence[Sequence[str]], tokenizer: WordPieceTokenizer) -> list[list[list[int]]]:
     """The ids of all texts of each scene."""
-    texts = [texts_of(scene) for scene in scenes]
     ids = iter(tokenizer.encode_ids_batch([text for some in texts for text in some]))
     return [[next(ids) for _ in some] for some in texts]
 

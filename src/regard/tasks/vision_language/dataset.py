@@ -52,14 +52,18 @@ class PairingConfig(Config):
     near_miss_share: float = Field(
         0.5, ge=0, le=1, description="of those, the share of near misses, where there are any"
     )
+    guided_attention: float = Field(
+        0.0, ge=0, description="weight of the loss of one head's attention to the region a word names, where known"
+    )
 
 
 class Counts(NamedTuple):
-    """How many tokens, regions and matches of a batch are predicted."""
+    """How many tokens, regions and matches of a batch are predicted, and how many tokens name a region."""
 
     tokens: int
     regions: int
     matches: int
+    naming: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,8 @@ class ImageTextBatch:
     region_targets: Tensor  # (G,) their classes; or (G, F) their features, where classes are not known
     kinds: Tensor  # (B,) MASKED, TRUE, FAR or NEAR
     judged: Tensor  # (J,) the rows that are for matching: not MASKED
+    naming: Tensor  # (A,) of the tokens that name a region, where it is known: row · T + position
+    named: Tensor  # (A,) those regions
     tokens: int  # B
     counts: Counts | None = None  # of the whole batch, where these are some of its rows; so is B
 
@@ -83,6 +89,7 @@ class ImageTextBatch:
         """The batch of these rows alone; its loss is their part of the loss of all."""
         positions, taken = take_positions(self.positions, rows, self.ids.shape[1])
         region_positions, taken_regions = take_positions(self.region_positions, rows, self.regions.shape[1])
+        naming, taken_names = take_positions(self.naming, rows, self.ids.shape[1])
         return ImageTextBatch(
             ids=self.ids[rows],
             segment_ids=self.segment_ids[rows],
@@ -94,6 +101,8 @@ class ImageTextBatch:
             region_targets=self.region_targets[taken_regions],
             kinds=self.kinds[rows],
             judged=take_positions(self.judged, rows, 1)[0],
+            naming=naming,
+            named=self.named[taken_names],
             tokens=self.tokens,
             counts=self.to_predict,
         )
@@ -101,7 +110,9 @@ class ImageTextBatch:
     @property
     def to_predict(self) -> Counts:
         """What the mean losses are over."""
-        return self.counts or Counts(len(self.targets), len(self.region_targets), len(self.judged))
+        return self.counts or Counts(
+            len(self.targets), len(self.region_targets), len(self.judged), len(self.naming)
+        )
 
     def to(self, device: torch.device | str) -> "ImageTextBatch":
         """The same batch with all its tensors on the device."""
@@ -118,6 +129,7 @@ class Paired:
     image: int
     text: Ids
     kind: int
+    named: Ids = ()  # for each token the region it names, 0 for none; empty: not known
 
 
 @dataclass(frozen=True)
@@ -133,6 +145,7 @@ class ImagesWithTexts:
     texts: Sequence[Sequence[Ids]]
     near: Sequence[Sequence[Ids]] | None = None
     alike: int = 1  # how many of the true texts have the form of the near misses
+    named: Sequence[Sequence[Ids]] | None = None  # for each token of each true text the region it names, 0 for none
 
     def __post_init__(self) -> None:
         assert len(self.texts) == len(self.regions)
@@ -148,11 +161,12 @@ class ImagesWithTexts:
         matching, negative, near, first = ((chance[row] >> np.uint64(11)) * 2.0**-53 for row in range(4))
         found = []
         for image, (which, shift) in enumerate(zip(chance[4].tolist(), chance[5].tolist(), strict=True)):
-            own = self._drawn(image, first[image], which)
+            own = self._draw(image, first[image], which)
+            named = () if self.named is None else self.named[image][own]
             if matching[image] >= config.matching_share:
-                found.append(Paired(image, own, MASKED))
+                found.append(Paired(image, self.texts[image][own], MASKED, named))
             elif negative[image] >= config.negative_share:
-                found.append(Paired(image, own, TRUE))
+                found.append(Paired(image, self.texts[image][own], TRUE, named))
             elif self.near is not None and self.near[image] and near[image] < config.near_miss_share:
                 misses = self.near[image]
                 found.append(Paired(image, misses[which % len(misses)], NEAR))
@@ -160,16 +174,18 @@ class ImagesWithTexts:
                 found.append(self._far(image, first[image], which, shift))
         return found
 
-    def _drawn(self, image: int, first: float, which: int) -> Ids:
-        texts = self.texts[image]
-        some = texts[: self.alike] if first < 0.5 or len(texts) <= self.alike else texts[self.alike :]
-        return some[which % len(some)]
+    def _draw(self, image: int, first: float, which: int) -> int:
+        """The number of a true text."""
+        count = len(self.texts[image])
+        if first < 0.5 or count <= self.alike:
+            return which % min(self.alike, count)
+        return self.alike + which % (count - self.alike)
 
     def _far(self, image: int, first: float, which: int, shift: int) -> Paired:
         """A complete description of another image; one with the same words as one of its own could be true of it."""
         for tried in range(len(self) - 1):
             other = (image + 1 + (shift + tried) % (len(self) - 1)) % len(self)
-            text = self.texts[other][0] if first < 0.5 else self._drawn(other, first, which)
+            text = self.texts[other][0 if first < 0.5 else self._draw(other, first, which)]
             if tuple(sorted(text)) not in self._bags[image]:
                 return Paired(image, text, FAR)
         raise DataError(f"image {image} has the same texts as all others; wanted some that tell them apart")
@@ -239,7 +255,11 @@ class ImageTextData:
             if pair.kind == MASKED:
                 found = mask_row(text, self.table.word_ids(text), self.config.masking, self.table, (*masks, pair.image))
                 ids[row, : len(text)], targets[row, : len(text)] = found.ids, found.targets
-        positions = np.flatnonzero(targets != IGNORE_INDEX)
+        named = np.zeros_like(ids)
+        for row, pair in enumerate(pairs):
+            some = pair.named[: self.context - 2]
+            named[row, 1 : 1 + len(some)] = some
+        positions, naming = np.flatnonzero(targets != IGNORE_INDEX), np.flatnonzero(named)
         shown = data.regions.collate([pair.image for pair in pairs])
         predicted, blank = self._masked_regions(pairs, shown.boxes, regions)
         targets_of_regions = shown.features if shown.classes is None else shown.classes
@@ -258,6 +278,8 @@ class ImageTextData:
             region_targets=targets_of_regions.flatten(0, 1)[region_positions],
             kinds=kinds,
             judged=(kinds != MASKED).nonzero()[:, 0],
+            naming=torch.from_numpy(naming),
+            named=torch.from_numpy(named.ravel()[naming]),
             tokens=len(pairs),
         )
 

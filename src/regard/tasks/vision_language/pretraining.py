@@ -8,6 +8,7 @@ last.
 
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.batches import DataPosition
+from regard.inspection.capture import capture
 from regard.tasks.vision_language.dataset import MASKED, NEAR, TRUE, ImageTextBatch, ImageTextData
+
+GUIDED = "encoder.co_attention_layers.0.text_co_attention.attention.weights"
+MIN_WEIGHT = 1e-6  # of attention: its logarithm stays finite
 
 
 class Predictions(NamedTuple):
@@ -47,13 +52,22 @@ class ImageTextPretraining:
         return self.data.validation_batches(max_tokens=max_tokens, most=most)
 
     def loss(self, model: Any, batch: ImageTextBatch) -> Tensor:
-        """Per pair the mean loss of masked tokens, of masked regions and of matching, with equal weights."""
-        found = predict(model, batch)
-        loss, counts = _matching_loss(found.matches, batch), batch.to_predict
+        """Per pair the mean loss of masked tokens, of masked regions and of matching, with equal weights.
+
+        With guided attention, one head of the first co-attention layer learns where each word points (Garg 2019).
+        """
+        counts = batch.to_predict
+        weight = self.data.config.guided_attention if model.training and len(batch.naming) else 0.0
+        with ExitStack() as stack:
+            captured = stack.enter_context(capture(model, GUIDED, gradients=True)) if weight else None
+            found = predict(model, batch)
+        loss = _matching_loss(found.matches, batch)
         if counts.tokens:
             loss = loss + F.cross_entropy(found.tokens.float(), batch.targets, reduction="sum") / counts.tokens
         if counts.regions:
             loss = loss + _region_loss(found.regions.float(), batch.region_targets) / counts.regions
+        if captured is not None:
+            loss = loss + weight * _attention_loss(captured[GUIDED][0], batch) / counts.naming
         return batch.tokens * loss
 
     @torch.no_grad()
@@ -130,6 +144,12 @@ def _matching_loss(logits: Tensor, batch: ImageTextBatch) -> Tensor:
     is_true = (batch.kinds[batch.judged] == TRUE).to(logits)
     losses = F.binary_cross_entropy_with_logits(logits[batch.judged], is_true, reduction="sum")
     return losses / batch.to_predict.matches
+
+
+def _attention_loss(weights: Tensor, batch: ImageTextBatch) -> Tensor:
+    """-log of the first head's attention (B, H, T, R) to the region that a token names, summed over such tokens."""
+    naming = weights[:, 0].flatten(0, 1)[batch.naming]  # (A, R)
+    return -naming.float().gather(1, batch.named[:, None]).clamp(min=MIN_WEIGHT).log().sum()
 
 
 def _region_loss(found: Tensor, wanted: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Synthetic scenes as this task's data: the questions that can be asked about one, and its regions."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -52,6 +52,12 @@ def first_scenes(part: Literal["training", "validation"], count: int) -> list[Sc
 
 def caption_text(caption: Caption) -> str:
     return " ".join(caption.words)
+
+
+def named_regions(caption: Caption, tokens: Callable[[str], int]) -> list[int]:
+    """For each token of a caption the region of the object it names, 0 for none; `tokens` of each word."""
+    named = [0 if thing is None else 1 + thing for thing in caption.regions]
+    return [region for word, region in zip(caption.words, named, strict=True) for _ in range(tokens(word))]
 
 
 def scene_regions(scene: Scene, vision: VisionConfig) -> ImageRegions:
