@@ -10,6 +10,7 @@ from PIL import Image
 
 import regard
 from regard.config import override
+from regard.data.batches import DataPosition
 from regard.errors import ConfigError, DataError, InputError
 from regard.models import build
 from regard.recipes import find
@@ -23,6 +24,7 @@ from regard.tasks.vision_language.scenes import (
     OBJECT_CLASSES,
     caption_text,
     first_scenes,
+    named_regions,
     questions_about,
     scene_regions,
 )
@@ -385,3 +387,29 @@ def test_a_folder_that_cannot_be_learned_is_one_line(folder, pretrained, tmp_pat
         trained("grounding", TrainingInputs([folder]), [], tmp_path / "four")
     with pytest.raises(DataError, match="got 2 folders, wanted one"):
         trained("vqa", TrainingInputs([folder, folder]), [], tmp_path / "three")
+
+
+def test_the_words_of_a_caption_point_to_the_regions_of_their_objects():
+    lengths = {"striped": 2}
+    for scene in first_scenes("training", 5):
+        one = caption(scene)
+        found = named_regions(one, lambda word: lengths.get(word, 1))
+        assert len(found) == len(one.words) + one.words.count("striped")
+        words = [word for word in one.words for _ in range(lengths.get(word, 1))]
+        for word, region in zip(words, found, strict=True):
+            if word in ("left", "of", "above"):
+                assert region == 0
+            else:
+                thing = scene.things[region - 1]
+                assert word in ("a", thing.color, thing.shape, thing.size, thing.texture)
+
+
+def test_the_recipe_guides_attention_on_boxes_but_not_on_cells(pretrained, tmp_path):
+    recipe = find("vilbert")
+    for grid, is_known in ((0, True), (2, False)):
+        inputs = TrainingInputs()
+        run = override(recipe.settings(inputs), [*TINY, *SHORT, f"model.vision.grid={grid}"])
+        prepared = recipe.prepare(run, inputs, tmp_path / f"{grid}.json")
+        batch = next(prepared.task.training_batches(max_tokens=400, seed=1, start=DataPosition(0, 0)))[1]
+        assert run.task.guided_attention == 1
+        assert (len(batch.naming) > 0) == is_known

@@ -1,6 +1,8 @@
 """The lesson of ViLBERT: what is hidden on either side, and whether the two belong together."""
 
 import math
+from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from torch.testing import assert_close
 from regard.data.batches import DataPosition
 from regard.data.masking import MaskingVocab
 from regard.data.regions import UNKNOWN_CLASS, ImageRegions, Regions, normalize_boxes
+from regard.inspection.capture import capture
 from regard.models.base import EncoderIds
 from regard.models.vilbert import (
     StreamConfig,
@@ -23,7 +26,7 @@ from regard.models.vilbert import (
 )
 from regard.tasks import TASKS
 from regard.tasks.vision_language.dataset import MASKED, NEAR, TRUE, ImagesWithTexts, ImageTextData, PairingConfig
-from regard.tasks.vision_language.pretraining import ImageTextPretraining, RetrievalTraining
+from regard.tasks.vision_language.pretraining import GUIDED, ImageTextPretraining, RetrievalTraining
 from regard.training.validation import metrics, validation_loss
 
 SIZE = 40
@@ -159,3 +162,59 @@ def test_pairs_alone_are_learned_by_a_model_that_only_matches():
 
 def test_the_task_is_known_by_its_name():
     assert {ImageTextPretraining.name, RetrievalTraining.name} <= TASKS.keys()
+
+
+def named(lesson: ImageTextPretraining) -> ImageTextPretraining:
+    """The same, where it is known that the words from 10 on name the one object, region 1."""
+    told = lesson.data.training
+    names = [[[int(10 <= word < 16) for word in text] for text in texts] for texts in told.texts]
+    return ImageTextPretraining(replace(lesson.data, training=replace(told, named=names)))
+
+
+def test_the_tokens_that_name_a_region_are_those_of_true_texts():
+    batches = named(task()).training_batches(max_tokens=60, seed=1, start=DataPosition(0, 0))
+    kinds: set[int] = set()
+    for _, batch in islice(batches, 8):
+        rows = batch.naming // batch.ids.shape[1]
+        kinds |= set(batch.kinds[rows].tolist())
+        assert (batch.named == 1).all()
+        assert len(set(rows.tolist())) == (batch.kinds <= TRUE).sum()
+        words = batch.ids.flatten()[batch.naming][batch.kinds[rows] == TRUE]  # those of the others may be masked
+        assert all(10 <= word < 16 for word in words)
+    assert kinds == {MASKED, TRUE}
+    assert not len(first_batch(task()).naming)
+
+
+def test_guided_attention_adds_the_surprise_of_one_head_while_training():
+    lesson, reader = named(task(guided_attention=2.0)), model().train()
+    batch = first_batch(lesson)
+    with capture(reader, GUIDED) as captured:
+        found = lesson.loss(reader, batch) / batch.tokens
+    weights = captured[GUIDED][0][:, 0]  # (B, T, R) of the first head
+    rows, positions = batch.naming // batch.ids.shape[1], batch.naming % batch.ids.shape[1]
+    surprise = -weights[rows, positions, 1].log().mean()
+    plain = ImageTextPretraining(replace(lesson.data, config=PairingConfig())).loss(reader, batch) / batch.tokens
+    assert surprise > 0.1
+    assert_close(found, plain + 2 * surprise)
+    reader.eval()
+    assert_close(lesson.loss(reader, batch) / batch.tokens, plain)
+
+
+def test_guided_attention_reaches_the_weights_of_queries_and_keys():
+    lesson, reader = named(task(guided_attention=1.0)), model().train()
+    batch = first_batch(lesson)
+    rows, positions = batch.naming // batch.ids.shape[1], batch.naming % batch.ids.shape[1]
+
+    def on_region():
+        with capture(reader, GUIDED) as captured:
+            lesson.loss(reader, batch)
+        return captured[GUIDED][0][rows, 0, positions, 1].mean()
+
+    before, start = GUIDED.removesuffix("weights"), on_region()
+    pair = [reader.get_parameter(f"{before}{part}.weight") for part in ("query", "key")]
+    for _ in range(60):
+        loss = lesson.loss(reader, batch) / batch.tokens
+        with torch.no_grad():
+            for weight, gradient in zip(pair, torch.autograd.grad(loss, pair), strict=True):
+                weight -= 0.3 * gradient
+    assert on_region() > start + 0.1
