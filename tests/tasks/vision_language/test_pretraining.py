@@ -218,3 +218,12 @@ def test_guided_attention_reaches_the_weights_of_queries_and_keys():
             for weight, gradient in zip(pair, torch.autograd.grad(loss, pair), strict=True):
                 weight -= 0.3 * gradient
     assert on_region() > start + 0.1
+
+
+def test_the_parts_of_a_batch_add_up_to_its_guided_loss():
+    lesson, reader = named(task(guided_attention=1.0)), model().train()
+    batch = first_batch(lesson)
+    half = len(batch.ids) // 2
+    parts = [batch.take_rows(slice(0, half)), batch.take_rows(slice(half, len(batch.ids)))]
+    assert sum(len(part.naming) for part in parts) == len(batch.naming)
+    assert_close(sum(lesson.loss(reader, part) for part in parts), lesson.loss(reader, batch))

@@ -110,9 +110,7 @@ class ImageTextBatch:
     @property
     def to_predict(self) -> Counts:
         """What the mean losses are over."""
-        return self.counts or Counts(
-            len(self.targets), len(self.region_targets), len(self.judged), len(self.naming)
-        )
+        return self.counts or Counts(len(self.targets), len(self.region_targets), len(self.judged), len(self.naming))
 
     def to(self, device: torch.device | str) -> "ImageTextBatch":
         """The same batch with all its tensors on the device."""
