@@ -4,7 +4,6 @@ runs/x/checkpoints/step-500/     a model folder with optimizer.safetensors and t
 runs/x/                          at the end of the run, a model folder itself
 """
 
-import fcntl
 import math
 import os
 import re
@@ -45,6 +44,7 @@ from regard.files import (
     verify,
     write_folder,
 )
+from regard.training.locking import lock_file
 from regard.training.log import METRICS, TENSORBOARD
 
 OPTIMIZER = "optimizer.safetensors"
@@ -129,7 +129,7 @@ class RunFolder:
         for _ in range(LOCK_ATTEMPTS):
             lock = self._open_lock()
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(lock)
             except OSError:
                 lock.close()
                 break
