@@ -1,6 +1,7 @@
 """The house keeps its order: imports point down, the public names are pinned, nothing heavy is loaded early."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -164,3 +165,13 @@ def test_standard_output_is_written_in_one_place():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     }
     assert printing == allowed
+
+
+def test_no_test_depends_on_how_fast_the_machine_is():
+    """A bound on time only ends what hangs: it is the general one or longer. Time on the clock is not compared."""
+    root = Path(__file__).parents[1]
+    (general,) = re.findall(r"(?m)^timeout = (\d+)", (root / "pyproject.toml").read_text(encoding="utf-8"))
+    for path in (root / "tests").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert all(int(seconds) >= int(general) for seconds in re.findall(r"mark\.timeout\((\d+)", text)), path
+        assert not re.search(r"assert .*(perf_counter|monotonic|time\.time)\(", text), path

@@ -9,7 +9,6 @@ import pytest
 
 import regard.server
 
-pytestmark = pytest.mark.timeout(180)
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
 FILES = Path(regard.server.__file__).parent / "page"
 MAX_SCRIPT = 200_000  # bytes of JavaScript, uncompressed

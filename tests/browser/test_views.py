@@ -19,8 +19,6 @@ from regard.synthetic.scenes.scene import Scenes
 from regard.tasks.base import TraceRequest
 from regard.tasks.show import trace
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def numbers(page, script: str):
     return page.tab.evaluate(f"async () => {{ {script} }}")

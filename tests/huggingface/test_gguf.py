@@ -410,7 +410,6 @@ def test_smollm2_knows_the_capital_of_france(smollm):
 
 @pytest.mark.prove
 @torch.no_grad()
-@pytest.mark.timeout(600)
 def test_smollm2_is_that_of_transformers(smollm):
     """Half a minute, nearly all of it the other's loading, for which it wants accelerate."""
     theirs = transformers.AutoModelForCausalLM.from_pretrained(REAL.parent, gguf_file=REAL.name).eval()
