@@ -59,9 +59,10 @@ def make_lane(llama):
 
 def text(llama, client, index, prompt, tokens=12, **others):
     ids = llama.encode(prompt)
-    stream = TextStream(llama.tokenizer, ids, (), None)
+    parts = []
+    stream = TextStream(llama.tokenizer, ids, (), parts.append if others.get("streams") else None)
     facts = {"sampling": Sampling(temperature=0), "deadline": time.monotonic() + 60, "streams": False} | others
-    return Text(index=index, prompt=ids, max_new_tokens=tokens, send=client.send, stream=stream, **facts)
+    return Text(index=index, prompt=ids, max_new_tokens=tokens, send=client.send, stream=stream, parts=parts, **facts)
 
 
 def solo(llama, prompts, tokens=12):
