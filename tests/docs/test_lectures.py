@@ -58,7 +58,7 @@ def test_every_name_and_every_test_of_a_page_exists(path):
     page = path.read_text(encoding="utf-8")
     assert missing(page) == []
     table = [row for row in ROW.findall(page) if SLIDE.search(row.split("|")[0])]
-    assert len(table) >= 6 or path.stem == "coverage"
+    assert len(table) >= 6 or path.stem == "coverage"  # whose slides stand in the second column
     for row in table:
         assert TEST.search(row), f"no test in {row}"
 
@@ -73,6 +73,32 @@ def test_every_page_is_in_the_index():
     index = (ROOT / "docs/lectures/index.md").read_text(encoding="utf-8")
     for path in LECTURES:
         assert path.stem == "index" or f"\n{path.stem}\n" in index
+
+
+def test_the_timeline_is_in_order():
+    index = (ROOT / "docs/lectures/index.md").read_text(encoding="utf-8")
+    years = [int(year) for year in re.findall(r"^\| (\d{4}) \|", index, re.MULTILINE)]
+    assert years == sorted(years)
+    assert {2001, 2015, 2017, 2018} <= set(years)
+
+
+def test_coverage_has_every_row_with_a_test_and_a_place_and_counts_them():
+    page = (ROOT / "docs/lectures/coverage.md").read_text(encoding="utf-8")
+    cells = [[cell.strip() for cell in row.split(" | ")] for row in ROW.findall(page)]
+    rows = [row for row in cells if row[0].isdigit()]
+    assert [int(row[0]) for row in rows] == list(range(1, 153))
+    counts: dict[str, int] = {}
+    for number, slide, _, test, place, state in rows:
+        assert re.search(r"00[0-4]", slide), number
+        assert TEST.fullmatch(test), number
+        assert place, number
+        kind = next(
+            kind for kind in ("tested and seen", "recorded run", "partly", "not here") if state.startswith(kind)
+        )
+        assert kind in ("tested and seen", "recorded run") or ": " in state, f"{number} has no reason"
+        counts[kind] = counts.get(kind, 0) + 1
+    for kind, count in counts.items():
+        assert re.search(rf"\b{count}\s+(?:are|rest|are\s+there|on a|,)?[^.]*\*\*{kind}\*\*", page), (kind, count)
 
 
 @pytest.mark.prove
