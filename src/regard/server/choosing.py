@@ -16,8 +16,8 @@ def choose(logits: Tensor, texts: Sequence[Text], banned: Collection[int]) -> li
 
     A row whose logits are not finite has the token -1.
     """
-    total = logsumexp(logits)
-    raw = logits.clone() if any(text.num_top is not None for text in texts) else logits
+    scored = [row for row, text in enumerate(texts) if text.num_top is not None]
+    raw = logits[scored]  # before anything is banned
     changed = logits
     changed[:, list(banned)] = -torch.inf
     for row, text in enumerate(texts):
@@ -38,13 +38,20 @@ def choose(logits: Tensor, texts: Sequence[Text], banned: Collection[int]) -> li
             found = _strategy(sampling).pick(several, uniform)
         for row, token in zip(rows, found.tolist(), strict=True):
             chosen[row] = token
-    finite = total.isfinite().tolist()
-    for row, text in enumerate(texts):
-        if not finite[row]:
-            chosen[row] = -1
-        elif text.num_top is not None:
-            text.scores.append(score(raw[row], float(total[row]), chosen[row], text.num_top))
-    return chosen
+    finite = _finite(logits, chosen)
+    for place, row in enumerate(scored):
+        if finite[row]:
+            text = texts[row]
+            text.scores.append(
+                score(raw[place], float(logsumexp(raw[place : place + 1])), chosen[row], text.num_top or 0)
+            )
+    return [token if good else -1 for token, good in zip(chosen, finite, strict=True)]
+
+
+def _finite(logits: Tensor, chosen: Sequence[int]) -> list[bool]:
+    """Of each row, whether the logit of its token is a number: NaN anywhere in a row is chosen, or makes it NaN."""
+    found: list[bool] = logits[torch.arange(len(chosen)), torch.tensor(chosen)].isfinite().tolist()
+    return found
 
 
 def change(logits: Tensor, text: Text) -> Tensor:
