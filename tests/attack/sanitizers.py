@@ -42,7 +42,7 @@ def _misuse(quick: bool) -> Iterator[Outcome]:
     if not quick and (reason := why_missing()):
         raise LeftOutError(reason)
     with tempfile.TemporaryDirectory(prefix="attack-") as cache:
-        for build in _builds(quick, cache):
+        for build in builds(quick, cache):
             yield from _run(build, every=5 if quick else 1)
 
 
@@ -64,7 +64,7 @@ def _library(name: str) -> Path:
     return Path(found.stdout.strip())
 
 
-def _builds(quick: bool, cache: str) -> list[Build]:
+def builds(quick: bool, cache: str) -> list[Build]:
     if quick:
         return [Build("as installed", [], {})]
     environment = {

@@ -17,7 +17,7 @@ SOURCES = Path(__file__).parent / "csrc"
 PREBUILT = Path(__file__).parent / "prebuilt"  # in a wheel
 FLAGS = ["-O3", "-fno-math-errno", "-fno-strict-aliasing", "-fopenmp", "-fPIC", "-shared"]
 NATIVE = ["-march=native"]
-TIMEOUT = 300  # seconds
+TIMEOUT = 900  # seconds; built for the sanitizers it takes minutes
 
 
 class Variant(NamedTuple):
