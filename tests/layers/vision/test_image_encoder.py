@@ -104,3 +104,24 @@ def test_neighbors_in_a_batch_change_nothing_while_training(which):
     together = encoder(pictures)
     for row in range(4):
         assert_close(encoder(pictures[row : row + 1])[0], together[row], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("cell", "blocks"), [(4, 1), (8, 1), (8, 2), (16, 1)])
+def test_the_receptive_field_of_a_cell_is_centered_on_the_cell(cell, blocks):
+    """Computed: with weights of 1, and neither norms nor activations, a cell is a sum of pixels, its gradient."""
+    side, at = 20 * cell, (9, 10)  # far from the edges, where padding cuts windows off
+    encoder = ConvolutionEncoder(image_size=side, cell_size=cell, width=2 * cell, blocks=blocks).double()
+    for name, module in list(encoder.named_modules()):
+        if isinstance(module, nn.GroupNorm):
+            encoder.set_submodule(name, nn.Identity())
+        elif isinstance(module, Convolution):
+            nn.init.ones_(module.weight)
+    pixels = torch.ones(1, 3, side, side, dtype=torch.float64, requires_grad=True)
+    features = encoder.stem(pixels)
+    for block in encoder.blocks:
+        features = block(features)
+    (gradient,) = torch.autograd.grad(features[0, 0, at[0], at[1]], pixels)
+    seen, places = gradient[0].sum(0), torch.arange(side, dtype=torch.float64) + 0.5
+    assert seen[0].sum() == seen[-1].sum() == 0
+    center = [(seen.sum(1 - axis) @ places / seen.sum()).item() for axis in (0, 1)]
+    assert center == pytest.approx([(place + 0.5) * cell for place in at])

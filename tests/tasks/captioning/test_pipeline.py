@@ -16,15 +16,19 @@ from regard.experiments.check import adapter_of
 from regard.files import read_json
 from regard.generation import Beam, Sample
 from regard.images.preprocessing import normalize
-from regard.inspection.attention_overlay import save_overlay
+from regard.inspection.attention_overlay import overlay, save_overlay
 from regard.metrics.attention_mass import cells_in_box
 from regard.metrics.captions import bleu4, cider, exact_match
+from regard.models import build
+from regard.models.captioner import CaptionerConfig
 from regard.synthetic.scenes.captions import caption
+from regard.synthetic.scenes.objects import SHAPES
 from regard.synthetic.scenes.scene import Scenes
 from regard.tasks.captioning import evaluate as caption_scoring
 from regard.tasks.captioning.pipeline import Captioner
 from regard.tasks.evaluation import evaluate_folders
 from regard.tasks.recipe import TrainingInputs, train_recipe
+from regard.tokenizers.bpe import BPETokenizer
 
 TINY = [
     "model.image_size=64",
@@ -177,6 +181,41 @@ def test_the_folder_says_what_it_is(scenic):
     assert adapter_of(load(scenic / "lstm").model).grid == 4
 
 
+def red_seeker() -> Captioner:
+    """A captioner whose attention is known: a cell's key is how red it is, and every word attends to the reddest."""
+    letters = BPETokenizer.train(["a red square"] * 20, 300)
+    config = CaptionerConfig(
+        vocab_size=letters.vocab_size, image_size=48, cell_size=8, width=16, heads=2, encoder="patches"
+    )
+    model = build(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if not name.endswith("norm.weight") and "norm_" not in name:
+                parameter.zero_()
+        patch = model.encoder.patch.weight.view(16, 3, 8, 8)
+        patch[0], patch[0, 0] = -0.5, 1.0  # red, less half of green and blue
+        patch[1] = -patch[0]  # the norm subtracts the mean
+        model.decoder.key.weight[0, 0] = 5.0
+        model.decoder.similarity.score.weight[0, 0] = 20.0
+    return Captioner("captioner", model, letters)
+
+
+@pytest.mark.parametrize("cell", [(0, 0), (0, 5), (2, 3), (5, 1)])
+def test_the_overlay_is_bright_where_a_planted_attention_looks(cell, tmp_path):
+    captioner, pixels = red_seeker(), np.full((48, 48, 3), 128, np.uint8)
+    where = tuple(slice(8 * at, 8 * at + 8) for at in cell)
+    pixels[where] = (255, 0, 0)
+    looks = captioner.attention_of(pixels, captioner.tokenizer.encode("a red square"))
+    assert len(looks) == 3
+    for weights in looks:
+        assert weights[cell] > 0.99
+        panel = overlay(pixels, weights).astype(int)
+        outside = np.ones((48, 48), bool)
+        outside[where] = False
+        assert panel[where].min(axis=(0, 1)).max() > 200  # the red square, lit
+        assert panel[outside].max() < 40  # grey, darkened
+
+
 # ------------------------------------------------ scoring
 
 
@@ -212,6 +251,8 @@ def test_the_words_of_a_thing_are_held_against_its_own_cells(captioner):
             assert cells is None
         else:
             assert np.array_equal(cells, cells_in_box(scene.things[region].box, 64, 8))
+    nouns = caption_scoring._covered(scene, captioner.tokenizer.word_ids(tokens), 8, only=SHAPES)
+    assert [cells is not None for cells in nouns] == [word in SHAPES for word in words]
 
 
 def test_a_model_that_looks_at_the_thing_it_names_has_all_of_its_mass_there(captioner, monkeypatch):
@@ -234,6 +275,7 @@ def test_a_model_that_looks_at_the_thing_it_names_has_all_of_its_mass_there(capt
     monkeypatch.setattr(caption_scoring, "cross_attention_weights", looked)
     scores = caption_scoring.score_items(captioner, iter(items))
     assert scores["attention_on_object"] == pytest.approx(1.0, abs=1e-5)
+    assert scores["attention_on_object_by_nouns"] == pytest.approx(1.0, abs=1e-5)
     assert scores["attention_times_chance"] == pytest.approx(1 / scores["attention_chance"], abs=1e-3)
 
 

@@ -1,12 +1,13 @@
 """Evaluate a captioner: on the user's images, on the validation data of its run, or on synthetic scenes.
 
 In a scene it is known which object each word names, so attention is scored too: how much of the attention for the words
-of an object falls on the cells that the object covers. Chance is the share of all cells that it covers.
+of an object falls on the cells that the object covers, and of its noun alone. Chance is the share of all cells that it
+covers.
 """
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -25,6 +26,7 @@ from regard.metrics.attention_mass import AttentionMass, cells_in_box
 from regard.metrics.captions import bleu4_signature, cider_d
 from regard.runtime import runtime_of
 from regard.synthetic.scenes.captions import caption
+from regard.synthetic.scenes.objects import SHAPES
 from regard.synthetic.scenes.scene import Scene, Scenes
 from regard.tasks.base import EvaluationRequest
 from regard.tasks.captioning.data import CaptionDataConfig, captioned_split
@@ -93,13 +95,13 @@ def score_items(captioner: Captioner, items: Iterator[Item], strategy: Strategy 
     """The scores of generated captions, the loss of the references, and the attention on scenes."""
     predictions: list[str] = []
     references: list[list[str]] = []
-    surprise, tokens, seconds, mass = 0.0, 0, 0.0, AttentionMass()
+    surprise, tokens, seconds, mass, nouns = 0.0, 0, 0.0, AttentionMass(), AttentionMass()
     while several := list(islice(items, BATCH_SIZE)):
         start = time.perf_counter()
         predictions += captioner.generate_texts([item.pixels for item in several], strategy, first=len(predictions))
         seconds += time.perf_counter() - start
         references += [item.references for item in several]
-        found = _score_references(captioner, several, mass)
+        found = _score_references(captioner, several, mass, nouns)
         surprise, tokens = surprise + found[0], tokens + found[1]
     if not predictions:
         raise DataError("no images to score")
@@ -110,14 +112,16 @@ def score_items(captioner: Captioner, items: Iterator[Item], strategy: Strategy 
         **score_captions(predictions, references),
         "cider_d": cider_d(predictions, references).value,
         "images_per_second": len(predictions) / seconds,
-        **(_attention(mass) if mass.words else {}),
+        **(_attention(mass, nouns) if mass.words else {}),
         "bleu_signature": bleu4_signature(references),
     }
 
 
 @torch.inference_mode()
-def _score_references(captioner: Captioner, items: Sequence[Item], mass: AttentionMass) -> tuple[float, int]:
-    """The summed cross-entropy of each image's first caption, and its tokens; adds the attention to `mass`."""
+def _score_references(
+    captioner: Captioner, items: Sequence[Item], mass: AttentionMass, nouns: AttentionMass
+) -> tuple[float, int]:
+    """The summed cross-entropy of each image's first caption, and its tokens; adds to `mass` and `nouns`."""
     names = captioner.tokenizer
     ids = names.encode_batch([item.references[0] for item in items])
     collator = CaptionCollator(names.bos_id, names.eos_id, names.pad_id)
@@ -130,23 +134,29 @@ def _score_references(captioner: Captioner, items: Sequence[Item], mass: Attenti
         weights = cross_attention_weights(captioner.model, shown, batch.target_in).float().cpu()
         for row, (item, tokens) in enumerate(zip(items, ids, strict=True)):
             assert item.scene is not None
-            mass.add(weights[:, row].numpy(), _covered(item.scene, names.word_ids(tokens), captioner.model.config.grid))
+            looks, words = weights[:, row].numpy(), names.word_ids(tokens)
+            mass.add(looks, _covered(item.scene, words, captioner.model.config.grid))
+            nouns.add(looks, _covered(item.scene, words, captioner.model.config.grid, only=SHAPES))
     return surprise, batch.tokens
 
 
-def _covered(scene: Scene, words: Sequence[int], grid: int) -> list[np.ndarray | None]:
-    """For each token the cells of the object that its word names, if it names one."""
-    regions = caption(scene).regions
+def _covered(
+    scene: Scene, words: Sequence[int], grid: int, only: Collection[str] | None = None
+) -> list[np.ndarray | None]:
+    """For each token the cells of the object that its word names, if it names one, and is one of `only`."""
+    said, regions = caption(scene).words, caption(scene).regions
     cells = [cells_in_box(thing.box, scene.side, grid) for thing in scene.things]
-    things = [regions[word] if word >= 0 else None for word in words]
+    things = [regions[word] if word >= 0 and (only is None or said[word] in only) else None for word in words]
     return [None if thing is None else cells[thing] for thing in things]
 
 
-def _attention(mass: AttentionMass) -> dict[str, Any]:
+def _attention(mass: AttentionMass, nouns: AttentionMass) -> dict[str, Any]:
     """Attention on the named object against chance: the mean of all heads, and each head."""
     heads = mass.mean  # (layers, heads)
     return {
         "attention_on_object": float(heads.mean()),
+        "attention_on_object_by_nouns": float(nouns.mean.mean()),
+        "attention_of_best_head_by_nouns": float(nouns.mean.max()),
         "attention_chance": mass.chance,
         "attention_times_chance": float(heads.mean() / mass.chance),
         "by_head": [
