@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help bundle setup setup-dev demo test test-plain check format bench attack prove docs clean
+.PHONY: help bundle setup setup-dev demo test test-plain check format bench attack prove docs lecture clean
 
 help:  ## what each target does
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,19 @@ docs: setup-dev  ## the documentation site, every block of the lectures run, int
 
 bundle: setup  ## wheels of regard and of all it needs, with checksums and an installer: for machines without internet
 	$(BIN)/python packaging/bundle.py
+
+# TEXT is a text file of yours; without it the language models learn from the Python documentation of this machine.
+TEXT ?=
+lecture: setup  ## train the models that the lecture pages and figures name, into runs/ (about an hour on two cores, by the recipes' figures)
+	$(BIN)/regard demo -o runs/demo
+	for r in ngram bengio rnn-lm; do $(BIN)/regard train $$r $(TEXT) -o runs/$$r || exit 1; done
+	$(BIN)/regard train gpt $(TEXT) -o runs/gpt
+	$(BIN)/regard train rnn-attention-translator -o runs/rnn training.minutes=5
+	$(BIN)/regard train bert -o runs/bert
+	$(BIN)/regard train captioner -o runs/captioner
+	$(BIN)/regard train vilbert -o runs/vilbert
+	for r in demo bert captioner vilbert; do $(BIN)/regard evaluate runs/$$r || exit 1; done
+	for a in residual norm scale mask positions depth heads; do $(BIN)/regard compare --ablation $$a || exit 1; done
 
 clean:
 	rm -rf .venv build dist docs/_build

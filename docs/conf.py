@@ -23,7 +23,8 @@ source_suffix = {".md": "myst-nb"}
 
 html_theme = "furo"
 html_title = "regard"
-html_static_path: list[str] = []
+html_static_path = ["site/static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 pygments_style = "default"
@@ -35,6 +36,7 @@ html_theme_options = {
 }
 
 myst_heading_anchors = 3
+myst_enable_extensions = ["html_image"]  # <img> with a width: the picture is copied, as of ![]()
 myst_links_external_new_tab = False
 # Links such as ../README.md and ../src/… leave the site: they are links of the repository, and tests/docs holds them.
 suppress_warnings = ["myst.xref_missing", "misc.highlighting_failure"]

@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 
 from docs.site.pages import notebook_of
 from regard.experiments import ablation
-from tests.docs.test_pages import LECTURES, ROOT
+from tests.docs.test_pages import LECTURES, ROOT, check_commands
 
 ROW = re.compile(r"^\|(.+)\|$", re.MULTILINE)
 CODE = re.compile(r"`(regard(?:\.\w+)+(?::\w+)?)`")
@@ -73,6 +73,18 @@ def test_every_page_is_in_the_index():
     index = (ROOT / "docs/lectures/index.md").read_text(encoding="utf-8")
     for path in LECTURES:
         assert path.stem == "index" or f"\n{path.stem}\n" in index
+
+
+def test_the_commands_of_make_lecture_parse():
+    target = (ROOT / "Makefile").read_text(encoding="utf-8").split("\nlecture:")[1].split("\nclean:")[0]
+    lines = []
+    for line in target.splitlines():
+        loop = re.match(r"\tfor (\w) in ([\w -]+); do (.*) \|\| exit 1; done", line)
+        names = loop[2].split() if loop else [""]
+        command = loop[3] if loop else line.strip()
+        lines += [command.replace(f"$${loop[1]}" if loop else "$$", name) for name in names]
+    commands = [line.replace("$(BIN)/", "").replace("$(TEXT) ", "") for line in lines if "$(BIN)/regard" in line]
+    assert check_commands("Makefile", "\n".join(f"    {one}" for one in commands)) == len(commands) > 15
 
 
 def test_the_timeline_is_in_order():
