@@ -240,6 +240,17 @@ def verify(folder: Path) -> Manifest:
     return manifest
 
 
+def check_writable(path: Path) -> None:
+    """FolderError unless a file can be written there; before the work whose result it gets."""
+    if path.is_dir():
+        raise FolderError(f"{path} is a folder; wanted the name of a file")
+    parent = next(folder for folder in path.absolute().parents if folder.exists())
+    if not parent.is_dir():
+        raise FolderError(f"{path} cannot be written: {parent} is a file; choose another place")
+    if not os.access(parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise FolderError(f"{path} cannot be written: permission denied; choose another place")
+
+
 def check_digest(path: Path, expected: dict[str, Any]) -> None:
     """DataError unless the file has the size and digest that `DigestedFile.finish` returned."""
     if not path.is_file():

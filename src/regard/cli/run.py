@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from regard.cli.app import AsJson, Device, DType, ModelFolder, Precision, Trust, app, trust_code
 from regard.cli.inputs.texts import check_are_texts, read_inputs
 from regard.errors import ConfigError
+from regard.files import check_writable
 from regard.printing import note_if_slow, print_json, show
 from regard.progress import note
 from regard.tasks import TASKS, find_task
@@ -71,6 +72,8 @@ def run(
     from regard.tasks.loading import load_with_task
     from regard.tasks.model_paths import find_model
 
+    if options.get("output") is not None:
+        check_writable(options["output"])
     find_model(model)
     texts, source = read_inputs(inputs, file)
     trust_code(trust, model)

@@ -115,6 +115,7 @@ def train(
 ) -> None:
     """Train a model; the same command again resumes the run."""
     from regard import extensions, recipes
+    from regard.cli.inputs.examples import command_to_try
     from regard.experiments.sweep import plan, table
     from regard.runtime import prepare
     from regard.tasks.evaluation import evaluate_folders
@@ -144,9 +145,8 @@ def train(
         note(f"wrote {result['picture']}")
     elif "scores" in result:
         show_metrics(result["scores"])
-    example = (found.own_example if paths else "") or found.example
-    trusted = " --trust" if extensions.code_of(folders[0]) else ""
-    show(f'{target}: trained. Try: regard run {folders[0]} "{example}"{trusted}')
+    command = command_to_try(found, inputs, folders[0], bool(extensions.code_of(folders[0])))
+    show(f"{target}: trained. Try: {command}")
 
 
 def _train(

@@ -94,4 +94,6 @@ def with_vit(run: CaptioningRun, folder: Path) -> CaptioningRun:
     return run.model_copy(update={"model": model, "training": run.training.model_copy(update=slow)})
 
 
-RECIPE = Recipe("captioner", settings, prepare, EXAMPLE, default_data=DEFAULT_DATA, accepts_pretrained=True)
+RECIPE = Recipe(
+    "captioner", settings, prepare, EXAMPLE, default_data=DEFAULT_DATA, accepts_pretrained=True, takes_image=True
+)

@@ -76,4 +76,5 @@ RECIPE = Recipe(
     "a large red circle left of a small blue square",
     default_data="drawn scenes",
     accepts_pretrained=True,
+    takes_image=True,
 )

@@ -72,6 +72,7 @@ VQA = Recipe(
     "what color is the circle ?",
     default_data="questions about drawn scenes",
     accepts_pretrained=True,
+    takes_image=True,
 )
 """Visual question answering, from a pretrained ViLBERT: questions about drawn scenes, or those of a folder.
 
@@ -97,6 +98,7 @@ STATEMENTS = Recipe(
     default_data="statements about drawn scenes",
     accepts_files=False,
     accepts_pretrained=True,
+    takes_image=True,
 )
 """Statements about drawn scenes, true or false, from a pretrained ViLBERT.
 
@@ -113,6 +115,7 @@ GROUNDING = Recipe(
     default_data="referring phrases for objects of drawn scenes",
     accepts_files=False,
     accepts_pretrained=True,
+    takes_image=True,
 )
 """Grounding: find the region that a phrase refers to, from a pretrained ViLBERT, on drawn scenes.
 
@@ -129,6 +132,7 @@ RETRIEVAL = Recipe(
     default_data="captions of drawn scenes",
     accepts_files=False,
     accepts_pretrained=True,
+    takes_image=True,
 )
 """Retrieval: find the image of a caption, and the caption of an image, from a pretrained ViLBERT, on drawn scenes.
 

@@ -109,6 +109,7 @@ class Recipe(Generic[Data, Model, Task]):
     accepts_files: bool = True
     accepts_pretrained: bool = False  # --from MODEL
     own_example: str = ""  # `example` for the user's own data, where the other fits the default data only
+    takes_image: bool = False  # the input is an image, and `example` the text about it
     evaluate_at_end: bool = False  # print the scores of `regard evaluate` after training
     code: extensions.CodeFile | None = None  # the user's file that it stands in; None: regard's, or a package's
 

@@ -26,6 +26,7 @@ from regard.tokenizers.wordpiece import Encoding, WordPieceTokenizer
 
 Image = Path | str | bytes | np.ndarray | ImageRegions
 Boxes = Sequence[Sequence[float]]
+GRID_WITHOUT_BOXES = 4  # rows and columns of regions, for a model of boxes where none are given
 MAX_BOXES = 1_000  # of an image: detectors find a few dozen
 BATCH_SIZE = 256  # pairs of a text and an image
 
@@ -91,19 +92,22 @@ class VisionLanguagePipeline(Showable):
         return cls(folder.kind, folder.model, tokenizer)
 
     def regions_of(self, image: Image, boxes: Boxes | None = None) -> ImageRegions:
-        """The regions of an image that this model takes."""
+        """The regions of an image that this model takes: the boxes given, in pixels, or a grid of them where none are.
+
+        A model that reads cells takes no boxes. One that was trained with boxes of objects answers better with them.
+        """
         vision = self.model.config.vision
         if isinstance(image, ImageRegions):
             return self._check_regions(image)
         if vision.patch_size is None:
             raise InputError("this model takes features of regions, not pixels; give regions, as read_regions has them")
-        if not vision.grid and not boxes:
-            raise InputError("this model needs bounding boxes: boxes=[(left, top, right, bottom), …] in pixels")
         if vision.grid and boxes:
             raise InputError(f"this model takes {vision.grid} × {vision.grid} cells of an image; leave the boxes out")
         pixels = _pixels(image)
         _check_boxes(boxes or (), pixels)
-        return image_regions(pixels, boxes, cells=vision.grid, patch=vision.patch_size)
+        return image_regions(
+            pixels, boxes, cells=vision.grid or (0 if boxes else GRID_WITHOUT_BOXES), patch=vision.patch_size
+        )
 
     def _check_regions(self, image: ImageRegions) -> ImageRegions:
         numbers = self.model.config.vision.feature_size

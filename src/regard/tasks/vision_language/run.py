@@ -1,5 +1,6 @@
 """`regard run` on a ViLBERT: ranks images or texts, answers questions about an image, points at a region."""
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,15 @@ from regard.files import read_json
 from regard.tasks.base import Answer, Note, RunRequest
 from regard.tasks.image_inputs import image_paths
 from regard.tasks.vision_language.pipeline import (
+    GRID_WITHOUT_BOXES,
     ImageTextMatcher,
     Pointer,
     RankedItem,
     VisionLanguagePipeline,
     VisualQuestionAnswering,
 )
+
+logger = logging.getLogger(__name__)
 
 MAX_SHOWN = 10  # of a ranking
 
@@ -79,9 +83,12 @@ def _regions(pipeline: VisionLanguagePipeline, path: Path, boxes: dict[str, Any]
     if not pipeline.model.config.vision.grid and path.name not in boxes:
         if boxes:
             raise InputError(f"--boxes has none of {path.name}; it has those of {_shortened(boxes)}")
-        raise InputError(
-            "this model needs bounding boxes: --boxes FILE.json with "
-            f"{{{path.name!r}: [[left, top, right, bottom], …]}}; or train one with model.vision.grid=8"
+        logger.warning(
+            "no boxes are given, so %s is read as %s regions of a grid; the model was trained with boxes of objects: "
+            "--boxes FILE.json has {%r: [[left, top, right, bottom], …]}",
+            path,
+            GRID_WITHOUT_BOXES**2,
+            path.name,
         )
     return pipeline.regions_of(path, boxes.get(path.name))
 
