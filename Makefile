@@ -28,6 +28,10 @@ demo: setup  ## train the built-in translator, translate, show where it looked
 test: setup-dev  ## the whole suite (fourteen minutes on two cores)
 	$(BIN)/pytest -n 2 --dist worksteal -m "not prove"
 
+page: setup  ## look inside the demo's model in a browser (trains it if it is not there)
+	@test -f runs/demo/MANIFEST.json || $(BIN)/regard demo
+	$(BIN)/regard page runs/demo
+
 # What computes: all but reading data, the command line and the docs.
 COMPUTES := ops layers models generation contracts training tasks
 test-plain: setup-dev  ## the tests that compute, once more on torch alone (REGARD_KERNELS=off; four minutes)
@@ -38,6 +42,13 @@ check: setup-dev  ## format, lint, types, import direction
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest tests/test_house.py
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory check-page; else echo "npm is not installed: the types of the page were not checked"; fi
+
+check-page: .venv/node_modules/typescript/bin/tsc  ## the types of the page's modules, with TypeScript from npm
+	node .venv/node_modules/typescript/bin/tsc -p src/regard/server/page/jsconfig.json
+
+.venv/node_modules/typescript/bin/tsc: .venv/installed-dev
+	npm install --silent --no-audit --no-fund --prefix .venv typescript@5.9.3
 
 format: setup-dev  ## let ruff put the code in order
 	$(BIN)/ruff format .

@@ -1,5 +1,6 @@
 """One server and one browser for all tests of the page: tiny models of every kind, in this process."""
 
+import os
 import socket
 import threading
 from pathlib import Path
@@ -54,7 +55,8 @@ def served(pipelines, tmp_path_factory):
 def browser():
     """One Chromium for the session."""
     if not CHROMIUM.exists():
-        pytest.skip("chromium is not installed")
+        refuse = pytest.fail if os.environ.get("REGARD_NEEDS_BROWSER") else pytest.skip
+        refuse("chromium is not installed")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -79,7 +81,15 @@ class Page:
 
     def open(self, state: str) -> None:
         """A view by its address, until it is drawn."""
-        self.tab.evaluate(f"delete document.querySelector('main').dataset.drawn; location.hash = {state!r}")
+        self.tab.evaluate(
+            """(state) => {
+                delete document.querySelector("main").dataset.drawn;
+                const before = location.hash;
+                location.hash = state;
+                if (location.hash === before) dispatchEvent(new Event("hashchange"));
+            }""",
+            state,
+        )
         self.tab.wait_for_function(
             "() => document.querySelector('main').dataset.drawn !== undefined && !document.querySelector('[aria-busy]')"
         )

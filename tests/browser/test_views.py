@@ -246,16 +246,17 @@ def test_the_sheet_marks_a_student_and_names_the_mistake(plain_page, answers, ri
 
 def test_every_wrong_answer_of_the_quizzes_is_explained(plain_page):
     plain_page.open("#/quiz")
-    cards = plain_page.tab.locator(".quiz")
-    for card in range(cards.count()):
-        choices = cards.nth(card).locator(".choice")
-        right = 0
-        for choice in range(choices.count()):
-            choices.nth(choice).click()
-            told = cards.nth(card).locator(".message").inner_text()
-            assert len(told) > 40
-            right += told.startswith("Right")
-        assert right == 1
+    told = plain_page.tab.evaluate(
+        """() => {
+            const click = (card) => (one) => { one.click(); return card.querySelector(".message").textContent; };
+            const cards = [...document.querySelectorAll(".quiz")];
+            return cards.map((card) => [...card.querySelectorAll(".choice")].map(click(card)));
+        }"""
+    )
+    assert len(told) >= 6
+    for explained in told:
+        assert all(len(one) > 40 for one in explained)
+        assert sum(one.startswith("Right") for one in explained) == 1
     assert plain_page.errors == []
 
 

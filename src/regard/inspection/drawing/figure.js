@@ -213,8 +213,8 @@
     }
     show(number) {
       const frame = this.data.frames[number], stage = this.shadowRoot.querySelector(".stage");
-      const room = (this.clientWidth || 1e4) - 24;  // up to twice the size of print, as wide as the page
-      const zoom = Math.max(1, Math.min(2, room / frame.width));
+      const room = (this.clientWidth || 1e4) - 24;  // from two thirds to twice the size of print, as wide as the page
+      const zoom = Math.max(0.66, Math.min(2, room / frame.width));
       stage.style.cssText = `width:${frame.width}px;height:${frame.height}px;zoom:${zoom}`;
       stage.innerHTML = frame.svg;
       this.matrices = frame.matrices.map((data) => new Matrix(data, this.ramps));

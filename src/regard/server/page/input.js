@@ -21,7 +21,10 @@ export function startingParams(model, view) {
   /** @type {Record<string, string>} */
   const found = { model: model.id };
   if (model.takes_images) found.scene = "0";
-  else found.text = model.context && model.context < 48 ? "it was" : view.text?.(model) ?? TEXTS[model.interface] ?? SENTENCE; // of a tiny model
+  else {
+    const text = view.text?.(model) ?? TEXTS[model.interface] ?? SENTENCE, isTiny = model.context && model.context < 48;
+    found.text = !isTiny ? text : /\[MASK\]/.test(text) ? "it [MASK] on" : "it was";
+  }
   return found;
 }
 

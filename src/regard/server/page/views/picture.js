@@ -124,6 +124,9 @@ export default {
     const left = h("div", null, shown.canvas);
     root.append(line.root, said, h("div.picture", null, left, side), ...(asks && !params.picture && /question/.test(model.task) ? [h("p.hint", null, "ask another question:"), asks] : []), exportBar(() => ({ ...body, view: captions ? "image" : "coattention" })));
     hiding(left, shown.canvas, (box) => hide(box).catch((error) => changed.replaceChildren(h("p.message.error", null, error.message))));
-    if (words.length) look(Math.min(Number(params.word ?? (captions ? 0 : Math.max(1, words.length - 3))), words.length - 1));
+    // A fresh view opens on the word that looks at one place most of all.
+    const peak = (/** @type {number} */ at) => means.reduce((sum, mean) => sum + Math.max(...mean.data.subarray(at * mean.keys, (at + 1) * mean.keys)), 0);
+    const most = [...words.keys()].reduce((best, at) => (peak(at) > peak(best) && !/^[[<]/.test(words[at]) ? at : best), captions ? 0 : Math.min(1, words.length - 1));
+    if (words.length) look(Math.min(Number(params.word ?? most), words.length - 1));
   },
 };

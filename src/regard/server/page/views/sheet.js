@@ -128,7 +128,7 @@ function board(sheet) {
     second.push(table("masked", "mask", masked, sheet.words, sheet.keys, null), sign("→"), table("weights", "softmax: the weights", weights, sheet.words, sheet.keys, null));
     const third = [table("V", "V", sheet.V, sheet.keys, numbers(sheet.V[0].length), set(sheet.V)), sign("→"), table("output", "Z = weights × V", output, sheet.words, numbers(sheet.V[0].length), null)];
     const wrong = hints();
-    root.replaceChildren(h("div.line", null, first), h("div.line", null, second), h("div.line", null, third), ...(wrong ? [wrong] : []));
+    root.replaceChildren(...(wrong ? [wrong] : []), h("div.line", null, first), h("div.line", null, second), h("div.line", null, third));
     if (focus) /** @type {any} */ (root.querySelector(focus))?.focus();
   }
   draw();
