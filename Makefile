@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help bundle setup setup-dev demo test test-plain check format bench attack prove docs lecture clean
+.PHONY: help bundle setup setup-dev demo serve test test-plain check format bench attack prove docs lecture clean
 
 help:  ## what each target does
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,9 @@ setup-dev: .venv/installed-dev  ## the same with the tools for tests, checks and
 
 demo: setup  ## train the built-in translator, translate, show where it looked
 	$(BIN)/regard demo
+
+serve: demo  ## serve the demo's model on http://127.0.0.1:8000
+	$(BIN)/regard serve runs/demo
 
 test: setup-dev  ## the whole suite (fourteen minutes on two cores)
 	$(BIN)/pytest -n 2 --dist worksteal -m "not prove"
