@@ -119,42 +119,62 @@ MeasuredModel = Annotated[
 ]
 
 
+AssignmentsOption = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="With --world: settings of the recipe.")
+]
+WidthOption = Annotated[
+    int | None, typer.Option(min=2, help="Layer width d, without MODEL.", show_default=f"{LAYER_DEFAULTS['width']}")
+]
+HeadsOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Heads h of self-attention, without MODEL.", show_default=f"{LAYER_DEFAULTS['heads']}"),
+]
+KernelOption = Annotated[
+    int | None,
+    typer.Option(
+        min=2, help="Kernel size k of the convolution, without MODEL.", show_default=f"{LAYER_DEFAULTS['kernel']}"
+    ),
+]
+LongestOption = Annotated[
+    int | None,
+    typer.Option(
+        min=128, max=32_768, help="Largest n; the smallest is 32.", show_default=f"{LAYER_DEFAULTS['longest']}"
+    ),
+]
+BatchOption = Annotated[int | None, typer.Option(min=1, help="Batch size, with MODEL.", show_default="8")]
+SourceOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Source length in tokens, with MODEL.", show_default="128, or half its context"),
+]
+TargetOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Target length in tokens, with a MODEL that generates.", show_default="128, or half its context"
+    ),
+]
+OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="The curves as .png, .svg or .pdf.")]
+WorldOption = Annotated[str, typer.Option(help="Plan to train the recipe MODEL with so many ranks: 8, or 8,64,1024.")]
+DeviceOption = Annotated[str, typer.Option(help="With --world: v100, a100, h100, rtx4090 or mi300x.")]
+DtypeOption = Annotated[str, typer.Option(help="With --world: bfloat16, float16 or float32.")]
+RanksPerHostOption = Annotated[int, typer.Option(min=1, help="With --world.")]
+
+
 @app.command()
 def cost(
     model: MeasuredModel = None,
-    width: Annotated[
-        int | None, typer.Option(min=2, help="Layer width d, without MODEL.", show_default=f"{LAYER_DEFAULTS['width']}")
-    ] = None,
-    heads: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Heads h of self-attention, without MODEL.", show_default=f"{LAYER_DEFAULTS['heads']}"
-        ),
-    ] = None,
-    kernel: Annotated[
-        int | None,
-        typer.Option(
-            min=2, help="Kernel size k of the convolution, without MODEL.", show_default=f"{LAYER_DEFAULTS['kernel']}"
-        ),
-    ] = None,
-    longest: Annotated[
-        int | None,
-        typer.Option(
-            min=128, max=32_768, help="Largest n; the smallest is 32.", show_default=f"{LAYER_DEFAULTS['longest']}"
-        ),
-    ] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Batch size, with MODEL.", show_default="8")] = None,
-    source: Annotated[
-        int | None,
-        typer.Option(min=1, help="Source length in tokens, with MODEL.", show_default="128, or half its context"),
-    ] = None,
-    target: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Target length in tokens, with a MODEL that generates.", show_default="128, or half its context"
-        ),
-    ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The curves as .png, .svg or .pdf.")] = None,
+    assignments: AssignmentsOption = None,
+    width: WidthOption = None,
+    heads: HeadsOption = None,
+    kernel: KernelOption = None,
+    longest: LongestOption = None,
+    batch: BatchOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    output: OutputOption = None,
+    world: WorldOption = "",
+    device: DeviceOption = "a100",
+    dtype: DtypeOption = "bfloat16",
+    ranks_per_host: RanksPerHostOption = 8,
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
@@ -162,14 +182,24 @@ def cost(
 
     Without MODEL: time and memory of a layer of each kind over the length n, the fitted power of n beside the predicted
     one, where recurrence and self-attention cross, and N² + M² + NM counted. With MODEL: parameters, multiply-adds,
-    attention matrices, and the memory that decoding keeps (the key-value cache).
+    attention matrices, and the memory that decoding keeps (the key-value cache). With --world, MODEL is a recipe: will
+    it fit on so many accelerators, sharded or not, and how long is a step? Memory is simulated, --batch rows a rank.
 
     Examples:
 
     `regard cost -o cost.png`
 
+    `regard cost gpt model.size=gpt2-xl --world 8,64,1024 --device a100 --batch 4`
+
     `regard cost runs/demo --batch 32 --source 512 --target 512`
     """
+    if world:
+        _plan(
+            str(model or "gpt"), assignments or [], world, (device, dtype, ranks_per_host), batch or 8, source, as_json
+        )
+        return
+    if assignments:
+        raise ConfigError(f"{assignments[0]} is a setting of a recipe, with --world; leave it out")
     from regard.experiments.layer_cost import cost_of_layers
     from regard.experiments.model_cost import cost_of_model
     from regard.inspection.heat_map import check_figure
@@ -197,3 +227,35 @@ def cost(
         print_json(asdict(costs))
     else:
         show_costs(costs)
+
+
+def _plan(
+    recipe: str,
+    assignments: list[str],
+    world: str,
+    machine: tuple[str, str, int],
+    rows: int,
+    tokens: int | None,
+    as_json: bool,
+) -> None:
+    """Memory, communication and time of a training step on machines that are not here."""
+    from regard import recipes
+    from regard.experiments import planning
+    from regard.runtime import DTYPES, prepare
+    from regard.tasks.recipe import TrainingInputs
+
+    device, dtype, ranks_per_host = machine
+    if dtype not in DTYPES:
+        raise ConfigError(f"--dtype {dtype}: wanted {', '.join(DTYPES)}")
+    worlds, there = planning.worlds_of(world), planning.device_named(device)
+    prepare("cpu")
+    run = recipes.find(recipe).settings(TrainingInputs())
+    config = planning.planned_config(run, assignments, f"regard recipes {recipe} --settings")
+    context = int(tokens or getattr(config, "context", 128))
+    request = planning.Request(config, worlds, there, DTYPES[dtype], rows, context, ranks_per_host)
+    found = planning.plan(request)
+    if as_json:
+        print_json([asdict(row) for row in found])
+        return
+    show_table(planning.table(found, there))
+    note(planning.assumptions(request))

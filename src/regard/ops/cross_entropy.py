@@ -104,7 +104,8 @@ def _check_targets(logits: Tensor, targets: Tensor) -> Tensor:
     """Which targets count (N,); ValueError where they do not match the logits (N, V)."""
     _check_form(targets, len(logits), logits.device)
     counted = targets != IGNORE_INDEX
-    if len(targets) and targets.is_cpu:  # an accelerator checks them itself, and the host need not wait
+    # An accelerator checks them itself, and the host need not wait; a simulated tensor has no numbers.
+    if len(targets) and targets.is_cpu and type(targets) is Tensor:
         lowest, highest = torch.where(counted, targets, 0).aminmax()
         wrong = lowest if lowest < 0 else highest
         if lowest < 0 or highest >= logits.shape[1]:

@@ -101,9 +101,8 @@ class Parallel:
             from regard.training import sharding
 
             self._sharding = sharding
-            sharding.shard(
-                self._module, list(getattr(model, "blocks", [])), self.runtime, is_hybrid=self.mode == "hsdp"
-            )
+            mesh = sharding.make_mesh(self.runtime, is_hybrid=self.mode == "hsdp")
+            sharding.shard(self._module, list(getattr(model, "blocks", [])), self.runtime.dtype, mesh)
 
     @property
     def is_sharded(self) -> bool:

@@ -18,16 +18,15 @@ from regard.runtime import Runtime
 CALLED_BY_MODELS = ("project_memory",)  # methods of a block that models call, beside its forward pass
 
 
-def shard(module: nn.Module, blocks: list[nn.Module], runtime: Runtime, *, is_hybrid: bool) -> FSDPModule:
+def shard(module: nn.Module, blocks: list[nn.Module], dtype: torch.dtype, mesh: DeviceMesh) -> FSDPModule:
     """Shard each block, and then the rest of the module.
 
-    Weights are exchanged in the dtype of the runtime and gradients summed in float32; a shard stays float32.
+    Weights are exchanged in this dtype and gradients summed in float32; a shard stays float32.
     """
     # `project_memory` returns views; nothing changes them in place.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
-    mesh = _mesh(runtime, is_hybrid)
     policy = MixedPrecisionPolicy(
-        param_dtype=None if runtime.dtype is torch.float32 else runtime.dtype,
+        param_dtype=None if dtype is torch.float32 else dtype,
         reduce_dtype=torch.float32,
         cast_forward_inputs=False,  # autocast does
     )
@@ -39,7 +38,8 @@ def shard(module: nn.Module, blocks: list[nn.Module], runtime: Runtime, *, is_hy
     return fully_shard(module, mesh=mesh)
 
 
-def _mesh(runtime: Runtime, is_hybrid: bool) -> DeviceMesh:
+def make_mesh(runtime: Runtime, *, is_hybrid: bool) -> DeviceMesh:
+    """All ranks; or hosts × ranks of a host: sharded within each, replicated between them."""
     device, world_size, local = runtime.device.type, runtime.world_size, runtime.local_world_size
     if not is_hybrid:
         return init_device_mesh(device, (world_size,))
