@@ -18,9 +18,9 @@ from tests.ops.misuse.recurrent import RECURRENT
 from tests.ops.misuse.vocabulary import LOSSES, SHORTLIST, TOPK
 
 OPS = [*ELEMENTWISE, *ATTENTION, *PRODUCTS, *INT8, *PACKED, *LOSSES, *TOPK, *SHORTLIST, *RECURRENT]
-# Modules that choose, load, ask or take memory, and compute nothing; programs, which tests/generation/test_engine.py
-# tries; and the step of attention inside AttendingScan, which checks what it gets.
-NO_OPS = ("additive_attention", "dispatch", "lazy_memory", "library", "precision", "program")
+# Modules that choose, build, load, ask or take memory, and compute nothing; programs, which are tried in
+# tests/generation/test_engine.py; and the step of attention inside AttendingScan, which checks what it gets.
+NO_OPS = ("additive_attention", "building", "dispatch", "lazy_memory", "library", "precision", "program")
 # They ask about a tensor and read none of its numbers.
 QUESTIONS = {"varlen_is_fast", "reads_cache_rows", "int8_is_supported", "max_activation", "has_contiguous_columns"}
 QUESTIONS |= {"packed_is_supported", "num_bytes", "Layout", "BlockType"}
