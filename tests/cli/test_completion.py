@@ -23,7 +23,7 @@ def complete(monkeypatch, tmp_path):
 
 def test_recipes(complete, tmp_path):
     assert complete("regard train gp") == ["gpt"]
-    assert complete("regard train rnn-c") == ["rnn-context-translator"]
+    assert complete("regard train rnn-co") == ["rnn-context-translator"]
     assert complete("regard recipes transf") == ["transformer-translator"]
     (tmp_path / "mine.py").touch()
     (tmp_path / "mine.txt").touch()
