@@ -183,6 +183,12 @@ def test_errors_are_the_clients_exceptions(ai, changes, error, words):
         ai.completions.create(**asked)
 
 
+@pytest.mark.parametrize("name", ["temperature", "top_p", "min_p", "repetition_penalty"])
+def test_the_smallest_numbers_are_no_division_by_zero(ai, name):
+    found = ai.completions.create(model="llama", prompt="Once", max_tokens=3, extra_body={name: 5e-324})
+    assert found.choices[0].finish_reason in ("length", "stop")
+
+
 def test_a_key_is_needed(live):
     with (
         openai.OpenAI(base_url=f"{live}/v1", api_key="wrong", max_retries=0) as ai,

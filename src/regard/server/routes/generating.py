@@ -19,6 +19,7 @@ from regard.tokenizers.chat import apply_chat_template
 
 LONG = 4_000  # characters of a prompt that are tokenized off the event loop
 MAX_TEXTS = 128  # of one request
+LEAST = 1e-4  # of a temperature, a probability, a penalty: what is smaller is as good as this, or as zero
 MAX_TRACED = 1024  # tokens
 
 
@@ -191,13 +192,15 @@ def sampling_of(body: GenerationBody, pipeline: TextGenerator) -> Sampling:
     for token, _ in bias:
         if token >= most:
             raise APIError(400, f"logit_bias has the token {token}, wanted less than {most:,}", param="logit_bias")
+    # The lanes flush denormal numbers to zero, and a division by almost zero is no number.
+    temperature, top_p, penalty = (given(one, 1.0) for one in (body.temperature, body.top_p, body.repetition_penalty))
     seed = secrets.randbits(63) if body.seed is None else body.seed % 2**63
     return Sampling(
-        temperature=given(body.temperature, 1.0),
-        top_p=given(body.top_p, 1.0),
+        temperature=temperature if temperature >= LEAST else 0.0,
+        top_p=max(top_p, LEAST),
         top_k=body.top_k,
-        min_p=given(body.min_p, 0.0),
-        repetition_penalty=given(body.repetition_penalty, 1.0),
+        min_p=given(body.min_p, 0.0) if given(body.min_p, 0.0) >= LEAST else 0.0,
+        repetition_penalty=max(penalty, LEAST),
         presence_penalty=given(body.presence_penalty, 0.0),
         frequency_penalty=given(body.frequency_penalty, 0.0),
         logit_bias=bias,
