@@ -31,7 +31,7 @@ def test_recipes(complete, tmp_path):
 
 
 def test_settings_of_the_chosen_recipe(complete):
-    assert complete("regard train gpt training.s") == ["training.steps=", "training.schedule=", "training.seed="]
+    assert complete("regard train gpt training.se") == ["training.select=", "training.seed="]
     assert "model.dropout=" in complete("regard train gpt model.")
     assert "model.vision.grid=" in complete("regard train vilbert model.v")
     assert complete("regard train nothing model.") == []
