@@ -39,7 +39,7 @@ router = APIRouter(prefix="/api", route_class=StrictRoute, tags=["look inside"])
 class LookRequest(Body):
     """One input of a model to look inside."""
 
-    model: str
+    model: str = Field(min_length=1, max_length=200)
     texts: list[Text] = Field([], max_length=MAX_TEXTS, description="a text; several where a view compares them")
     image: str | None = Field(None, description="a PNG or JPEG file in base64, of a model that takes images")
     boxes: list[Box] | None = Field(None, max_length=1000, description="left, top, right, bottom in pixels")
