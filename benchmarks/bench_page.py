@@ -52,7 +52,7 @@ def main() -> None:
         page.close()
         page = opened(browser, address, LINE * 14, 1024)
         tell("head switch at 1,024 tokens", statistics.median(switches(page)), None, "ms")
-        tell("heap at 1,024 tokens, after all heads of a layer", heap(page) / 2**20, 150, "MiB")
+        tell("heap at 1,024 tokens, after 12 switches of heads", heap(page) / 2**20, 150, "MiB")
         browser.close()
 
 

@@ -24,7 +24,7 @@ def serve_page(models: ModelTable, settings: ServerSettings, watched: Sequence[W
     address = f"http://{settings.host}:{listening.getsockname()[1]}/"
     app = create_app(models, settings)
     app.state.page_watched = {one.name: one for one in watched}
-    note(f"the page is {address}; Ctrl-C ends it")
+    note(f"the page is at {address} (Ctrl-C ends it)")
     if browser:
         threading.Thread(target=_open, args=(address,), daemon=True).start()
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
