@@ -35,8 +35,13 @@ def note_failure(message: str, exit_code: int) -> None:
         from regard.processes import fail_together  # loads torch
 
         lines = fail_together(message, exit_code)
-    for line in lines:  # of a rank that was silenced too
-        note(f"error: {line}", sys.__stderr__ if _is_one_of_many() else sys.stderr)
+    for line in lines:
+        note(f"error: {line}", error_stream())
+
+
+def error_stream() -> TextIO:
+    """Where errors go: standard error, also of a rank that was silenced."""
+    return sys.__stderr__ or sys.stderr if _is_one_of_many() else sys.stderr
 
 
 def _is_one_of_many() -> bool:

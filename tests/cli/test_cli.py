@@ -285,7 +285,7 @@ def test_bad_lines_are_counted_shown_and_left_out_by_choice(command, tmp_path, t
 
 
 @pytest.mark.parametrize(
-    "place", ["tasks.language_modeling.data._tokenized", "tasks.recipe.build", "training.loop.take_step"]
+    "place", ["tasks.language_modeling.data._tokenized", "tasks.recipe.build", "training.loop.take_parallel_step"]
 )
 @pytest.mark.parametrize(("broken", "code"), [(KeyboardInterrupt, 130), (OSError("no room"), 2), (MemoryError, 1)])
 def test_a_run_that_breaks_off_before_its_first_step_leaves_nothing(
@@ -302,7 +302,7 @@ def test_a_run_that_breaks_off_before_its_first_step_leaves_nothing(
 
 
 def test_a_run_that_left_the_road_keeps_its_metrics(here, story, tiny_text, tmp_path, monkeypatch):
-    monkeypatch.setattr("regard.training.loop.take_step", lambda *arguments: (math.nan, math.nan))
+    monkeypatch.setattr("regard.training.loop.take_parallel_step", lambda *arguments: (math.nan, math.nan))
     done = here("train", "gpt", story, "-o", tmp_path / "run", *tiny_text, "model.vocab_size=300")
     assert "the fifth in a row; there is no checkpoint yet" in last_line(done)
     assert done.returncode == 1
@@ -391,4 +391,4 @@ def test_a_wrong_key_names_three_and_where_all_are(here, tmp_path):
     assert done.stderr.count("model.") + done.stderr.count("training.") + done.stderr.count("data.") <= 4
     assert "`regard recipes gpt --settings` lists all" in done.stderr
     done = here("train", "gpt", "training=3", "-o", tmp_path / "run")
-    assert "training is a section and takes no value; it has 21 keys, such as training.steps, " in done.stderr
+    assert "training is a section and takes no value; it has 25 keys, such as training.steps, " in done.stderr

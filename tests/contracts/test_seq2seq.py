@@ -53,7 +53,8 @@ def target(special_ids) -> Tensor:
 
 
 def test_every_architecture_has_an_example():
-    assert {example.kind for example in EXAMPLES} == set(MODELS)
+    # An n-gram model has no parameters and no layers: tests/models/test_ngram.py has its laws.
+    assert {example.kind for example in EXAMPLES} == set(MODELS) - {"ngram"}
 
 
 def test_builds_on_the_meta_device_without_memory(example):

@@ -34,7 +34,7 @@ from regard.cli.app import app
 from regard.cli.wrong_options import explain
 from regard.errors import ConfigError, RegardError
 from regard.extensions import place_of
-from regard.progress import note_failure, silence_other_ranks
+from regard.progress import error_stream, note_failure, silence_other_ranks
 from regard.renamed import COMMANDS
 
 __all__ = [
@@ -100,6 +100,6 @@ def _check_renamed(commands: list[str]) -> None:
 
 def _fail(message: str, code: int) -> int:
     if os.environ.get("REGARD_DEBUG"):
-        traceback.print_exc(file=sys.__stderr__)
+        traceback.print_exc(file=error_stream())
     note_failure(" ".join(message.split()), code)
     return code
