@@ -251,7 +251,7 @@ def _plan(
     prepare("cpu")
     run = recipes.find(recipe).settings(TrainingInputs())
     config = planning.planned_config(run, assignments, f"regard recipes {recipe} --settings")
-    context: int = tokens or getattr(config, "context", 128)
+    context: int = getattr(config, "context", 128) if tokens is None else tokens
     request = planning.Request(config, worlds, there, DTYPES[dtype], rows, context, ranks_per_host)
     found = planning.plan(request)
     if as_json:
