@@ -18,7 +18,7 @@ from tests.forks import Forks
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
 # The same examples each time, and no bound on time: a test must not depend on chance or on how busy the machine is.
-settings.register_profile("suite", derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("chance", settings.get_profile("suite"), derandomize=False)  # HYPOTHESIS_PROFILE=chance
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 

@@ -59,7 +59,7 @@ def start(runtime: Runtime, backend: str = "auto", seconds: float = 600.0) -> No
     """
     if "RANK" not in os.environ or dist.is_initialized():
         return
-    name = BACKENDS.get(runtime.device.type, "gloo") if backend == "auto" else backend
+    name = _backend(runtime.device.type, backend)
     _check_backend(name)
     try:
         dist.init_process_group(
@@ -78,6 +78,13 @@ def stop() -> None:
     if dist.is_initialized():
         with suppress(RuntimeError):
             dist.destroy_process_group()
+
+
+def _backend(device: str, name: str) -> str:
+    """What torch is asked for: numbers on the host are added up by gloo, whatever exchanges those of the device."""
+    if name == "auto":
+        return BACKENDS.get(device, "gloo")
+    return f"cpu:gloo,{device}:{name}" if device != "cpu" and name in ("nccl", "xccl") else name
 
 
 def _check_backend(name: str) -> None:

@@ -94,6 +94,22 @@ def test_data_that_has_changed_is_neither_gone_on_with_nor_scored(here, on_pairs
     assert f"is gone; name the test data: regard evaluate {folder} DATA" in gone
 
 
+def test_a_run_from_before_a_default_changed_keeps_the_one_it_had(here, tmp_path, tiny):
+    pairs, folder = tmp_path / "pairs.tsv", tmp_path / "run"
+    pairs.write_text(NUMBERED)
+    settings = ["training.steps=2", *(one for one in tiny if not one.startswith("data.validation"))]
+    train = ("train", "translator", pairs, "-o", folder, *settings)
+    assert here(*train).returncode == 0
+    written = json.loads((folder / "run.json").read_text())
+    assert written["settings"]["data"]["validation"] is None
+    written["settings"]["data"]["validation"] = 2000  # the default of `regard train translator PAIRS` until then
+    (folder / "run.json").write_text(json.dumps(written))
+    assert "is trained already" in here(*train, "training.timeout=900").stderr
+    assert json.loads((folder / "run.json").read_text())["settings"]["data"]["validation"] == 2000
+    done = here(*train, "data.validation=none")
+    assert "was started with data.validation=2000, now it is None" in last_line(done)
+
+
 def test_a_trained_model_outlives_a_mistake_about_its_data(here, on_pairs):
     pairs, folder, train = on_pairs
     written = json.loads((folder / "run.json").read_text())

@@ -48,7 +48,7 @@ def main() -> None:
             ready = prepared.prepare(case, Path(out).parent / case.name, [Path(data[case.data])] if case.data else [])
         made[case.name] = (case, ready)
         found[case.name] = {"one": losses(case, ready.task, deepcopy(ready.model), Runtime(), "ddp", int(steps))}
-    processes.start(runtime, seconds=60)
+    processes.start(runtime, seconds=600)
     for name, (case, ready) in made.items():
         for mode in ("ddp", "fsdp"):
             found[name][mode] = losses(case, ready.task, deepcopy(ready.model), runtime, mode, int(steps))

@@ -11,7 +11,8 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
 
 def torchrun(processes: int, *arguments: object, cwd: Path, more: Sequence[str] = ()) -> subprocess.Popen:
     """`python -m` these arguments in so many processes; a free port of 127.0.0.1."""
-    words = ["--standalone", f"--nproc-per-node={processes}", *more, "-m", *map(str, arguments)]
+    here = ["--standalone", "--local-addr=127.0.0.1", f"--nproc-per-node={processes}"]
+    words = [*here, *more, "-m", *map(str, arguments)]
     return subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", *words],
         cwd=cwd,

@@ -10,7 +10,7 @@ from regard.errors import ConfigError, InputError
 from regard.generation import DraftModel, Greedy, PromptLookup, Sample, generate
 from regard.generation.decode import Limits
 from regard.generation.engine import Engine
-from regard.models import build
+from regard.models import build, gpt
 from regard.models.llama import EXAMPLES, LlamaConfig
 from tests.ops.forms import needs_kernels
 
@@ -134,6 +134,15 @@ def test_samples_have_the_models_distribution():
                 cells += 1
     assert cells >= 4
     assert statistic < cells + 4 * math.sqrt(2 * cells)  # four standard deviations above its mean
+
+
+def test_a_prompt_may_be_longer_than_the_context_of_the_draft():
+    """Positions that the draft has no embeddings for are not read; texts that fit are still guessed."""
+    config = gpt.EXAMPLES[0]
+    model, small = (Engine(model_of(config.model_copy(update={"context": context}))) for context in (64, 16))
+    prompts, limits = [[3 + n % 5 for n in range(30)], [4, 5]], Limits([12, 12])
+    wanted, found = (generate(model, prompts, Greedy(draft=draft), limits) for draft in (None, DraftModel(small)))
+    assert [one.tokens for (one,) in found] == [one.tokens for (one,) in wanted]
 
 
 def test_a_model_without_a_recorded_step_is_refused():

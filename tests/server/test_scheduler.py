@@ -34,7 +34,7 @@ class Client:
 
     def wait(self, count):
         with self.changed:
-            assert self.changed.wait_for(lambda: sum(one.is_last for one in self.pieces) >= count, timeout=60)
+            assert self.changed.wait_for(lambda: sum(one.is_last for one in self.pieces) >= count, timeout=600)
         return {
             index: "".join(one.text for one in self.pieces if one.index == index)
             for index in {one.index for one in self.pieces}
@@ -61,7 +61,7 @@ def text(llama, client, index, prompt, tokens=12, **others):
     ids = llama.encode(prompt)
     parts = []
     stream = TextStream(llama.tokenizer, ids, (), parts.append if others.get("streams") else None)
-    facts = {"sampling": Sampling(temperature=0), "deadline": time.monotonic() + 60, "streams": False} | others
+    facts = {"sampling": Sampling(temperature=0), "deadline": time.monotonic() + 600, "streams": False} | others
     return Text(index=index, prompt=ids, max_new_tokens=tokens, send=client.send, stream=stream, parts=parts, **facts)
 
 
@@ -97,7 +97,7 @@ def test_texts_for_which_the_cache_is_too_small_go_on_later(make_lane, llama):
 
 def test_the_queue_is_bounded(make_lane, llama):
     lane, client = make_lane(max_running=1, max_queue=3), Client()
-    texts = [text(llama, client, n, "a", 200) for n in range(12)]
+    texts = [text(llama, client, n, "a", 200) for n in range(40)]
     with pytest.raises(APIError, match="full") as refused:
         [lane.submit([one]) for one in texts]
     assert refused.value.status == 429

@@ -129,8 +129,9 @@ class _Smaller:
 
     def __init__(self, settings: DraftModel, prompts: Sequence[Sequence[int]]) -> None:
         self.settings, self.engine = settings, settings.engine
-        self._state = self.engine.start(prompts)
-        self._read = [list(prompt[:-1]) for prompt in prompts]
+        readable = [list(prompt[: self.engine.config.context]) for prompt in prompts]  # its context may be shorter
+        self._state = self.engine.start(readable)
+        self._read = [prompt[:-1] for prompt in readable]
         self._right = [1.0] * len(prompts)  # the share of guesses that were right lately
 
     def guess(self, contexts: list[list[int]], counts: list[int], choose: ChooseGuess) -> list[list[int]]:

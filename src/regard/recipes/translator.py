@@ -95,4 +95,12 @@ def on_pairs() -> TranslationRun:
     )
 
 
-RECIPE = Recipe("translator", settings, prepare, EXAMPLE, default_data=DEFAULT_DATA, own_example=OWN_EXAMPLE)
+RECIPE = Recipe(
+    "translator",
+    settings,
+    prepare,
+    EXAMPLE,
+    default_data=DEFAULT_DATA,
+    own_example=OWN_EXAMPLE,
+    earlier_defaults={"data.validation": 2000},
+)

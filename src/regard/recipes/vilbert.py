@@ -82,4 +82,5 @@ RECIPE = Recipe(
     default_data="drawn scenes",
     accepts_pretrained=True,
     takes_image=True,
+    earlier_defaults={"task.guided_attention": 0.0, "training.learning_rate": 4e-3},
 )

@@ -55,6 +55,10 @@ MAY_CHANGE = {
     # torch.compile, except that compiled blocks draw other random numbers for dropout.
     "training.activation_checkpointing",
     "training.compile",
+    # Nor do the processes that share it: the losses are those of one.
+    "training.parallel",
+    "training.backend",
+    "training.timeout",
 }
 
 Data = TypeVar("Data", bound=Config)
@@ -111,6 +115,7 @@ class Recipe(Generic[Data, Model, Task]):
     own_example: str = ""  # `example` for the user's own data, where the other fits the default data only
     takes_image: bool = False  # the input is an image, and `example` the text about it
     evaluate_at_end: bool = False  # print the scores of `regard evaluate` after training
+    earlier_defaults: Mapping[str, Any] = field(default_factory=dict)  # that have changed; older runs keep them
     code: extensions.CodeFile | None = None  # the user's file that it stands in; None: regard's, or a package's
 
 
@@ -126,6 +131,7 @@ def train_recipe(
     _check_inputs(recipe, inputs)
     if (renamed_to := renamed.recipe_for(recipe.name, assignments)) is not None:
         raise ConfigError(f"data.ask is now a recipe of its own: regard train {renamed_to}")
+    assignments = [*_earlier_defaults(recipe, inputs, path), *assignments]
     run = override(recipe.settings(inputs), assignments, f"regard recipes {_typed_name(recipe)} --settings")
     folder = RunFolder(path, writes=runtime.is_main)
     with ExitStack() as stack:
@@ -226,7 +232,8 @@ def _write_settings(
         names = ("recipe", "data", "from")
         old = {name: before.get(name) for name in names} | _flat(before.get("settings", {}))
         new = {name: now[name] for name in names} | _flat(settings)
-        old = _flat(recipe.settings(inputs).model_dump(mode="json")) | old  # keys added since had their defaults
+        defaults = _flat(recipe.settings(inputs).model_dump(mode="json")) | dict(recipe.earlier_defaults)
+        old = defaults | old  # keys added since had their defaults
         contents = before.get("contents", [])  # missing in early runs
         _check_same_settings(path, old, new)
         _check_same_code(path, before, now)
@@ -236,6 +243,19 @@ def _write_settings(
         contents = [fingerprint(one) for one in inputs.paths]
     write_file(path / SETTINGS, encode_json({"format": FORMAT, **now, "contents": contents, "settings": settings}))
     return notes
+
+
+def _earlier_defaults(recipe: Recipe[Any, Any, Any], inputs: TrainingInputs, path: Path) -> list[str]:
+    """Assignments for a run that was started before a default of its recipe changed: it keeps the one it had."""
+    if not (recipe.earlier_defaults and RunFolder(path).has_started() and (path / SETTINGS).exists()):
+        return []
+    before = _flat(read_settings(path / SETTINGS).get("settings", {}))
+    now = _flat(recipe.settings(inputs).model_dump(mode="json"))
+    return [
+        f"{key}={value}"
+        for key, value in recipe.earlier_defaults.items()
+        if before.get(key, value) == value != now.get(key)
+    ]
 
 
 def _changed_notes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

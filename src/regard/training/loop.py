@@ -141,7 +141,8 @@ def _final_reports(
     parallel: Parallel, task: Task, config: TrainingConfig, folder: RunFolder, progress: Progress
 ) -> Iterator[Report]:
     """Give the model its final weights; say why the run ended, and which weights they are."""
-    metric = selecting_metric(task, config)
+    with processes.main_first("last checkpoint"):  # rank 0 has saved it when the others read
+        metric = selecting_metric(task, config)
     if why := stopped_early(progress, config, metric):
         yield Report(progress.step, note=why)
     score = partial(_score, parallel, task, config)
