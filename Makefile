@@ -1,8 +1,9 @@
 # One verb a target. Everything runs in .venv, made from the lock files on first use.
 PYTHON ?= python3
 BIN := .venv/bin
+TSC := .venv/node_modules/typescript/bin/tsc
 
-.PHONY: help bundle setup setup-dev demo serve test test-plain check format bench attack prove docs lecture clean
+.PHONY: help bundle setup setup-dev demo serve page test test-plain check check-page format bench attack prove docs lecture clean
 
 help:  ## what each target does
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -45,12 +46,13 @@ check: setup-dev  ## format, lint, types, import direction
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest tests/test_house.py
-	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory check-page; else echo "npm is not installed: the types of the page were not checked"; fi
+	@if command -v npm > /dev/null && $(MAKE) --no-print-directory $(TSC); then $(MAKE) --no-print-directory check-page; \
+	else echo "npm cannot install TypeScript here: the types of the page were not checked"; fi
 
-check-page: .venv/node_modules/typescript/bin/tsc  ## the types of the page's modules, with TypeScript from npm
-	node .venv/node_modules/typescript/bin/tsc -p src/regard/server/page/jsconfig.json
+check-page: $(TSC)  ## the types of the page's modules, with TypeScript from npm
+	node $(TSC) -p src/regard/server/page/jsconfig.json
 
-.venv/node_modules/typescript/bin/tsc: .venv/installed-dev
+$(TSC): .venv/installed-dev
 	npm install --silent --no-audit --no-fund --prefix .venv typescript@5.9.3
 
 format: setup-dev  ## let ruff put the code in order
