@@ -4,11 +4,13 @@
     .venv/bin/python benchmarks/load.py http://127.0.0.1:8000/v1 smollm2 cut --requests 1000
     .venv/bin/python benchmarks/load.py http://127.0.0.1:8000/v1 smollm2 slow --senders 200
     .venv/bin/python benchmarks/load.py http://127.0.0.1:8000/v1 smollm2 flood --factor 20
+    .venv/bin/python benchmarks/load.py http://127.0.0.1:8000/v1 smollm2 arrivals --factor 20
     .venv/bin/python benchmarks/load.py http://127.0.0.1:8000/v1 smollm2 mixed --requests 10000 --pid 1234
 
 `streams` opens streams at once, or one after another; `cut` leaves requests at random moments; `slow` sends bodies a
-byte at a time beside normal requests; `flood` sends many times what the server can do; `mixed` watches its memory.
-Plain sockets and HTTP/1.1, so that the client costs little beside the server.
+byte at a time beside normal requests; `flood` has many times as many clients as the server has room for, who come back
+together, so that its times are those of this one client process too; `arrivals` sends many times as many requests a
+second as the server answers; `mixed` watches its memory. Plain sockets and HTTP/1.1, so that the client costs little.
 """
 
 import argparse
@@ -258,6 +260,37 @@ async def flood(server: Server, factor: int, seconds: float, tokens: int, at_onc
     }
 
 
+async def arrivals(server: Server, factor: int, seconds: float, tokens: int, at_once: int) -> dict[str, Any]:
+    """Requests that arrive at `factor` times the rate at which the server can answer them, whoever waits still."""
+    chance, calm, begun = random.Random(3), [], time.perf_counter()
+
+    async def client(number: int) -> None:
+        while time.perf_counter() - begun < seconds:
+            calm.append(await server.ask(server.body(number, tokens, stream=False)))
+
+    await asyncio.gather(*(client(number) for number in range(at_once)))
+    rate = sum(one.status == 200 for one in calm) / (time.perf_counter() - begun)
+    waiting, begun = [], time.perf_counter()
+    while time.perf_counter() - begun < seconds:
+        body = server.body(len(waiting), tokens, stream=False)
+        waiting.append(asyncio.create_task(server.ask(body)))
+        await asyncio.sleep(chance.expovariate(factor * rate))
+    arriving = time.perf_counter() - begun
+    found = await asyncio.gather(*waiting)
+    refused = sorted(one.seconds for one in found if one.status in (429, 503))
+    return {
+        "peak_per_second": round(rate, 2),
+        "arriving_per_second": round(len(found) / arriving, 1),
+        "answered": sum(one.status == 200 for one in found),
+        "refused": len(refused),
+        "unanswered": sum(one.status == 0 for one in found),
+        "with_retry_after": sum(one.retry_after is not None for one in found if one.status in (429, 503)),
+        "refusal_median": round(statistics.median(refused), 4) if refused else None,
+        "refusal_99": round(refused[int(0.99 * len(refused))], 4) if refused else None,
+        "goodput_ratio": round(sum(one.status == 200 for one in found) / (time.perf_counter() - begun) / rate, 3),
+    }
+
+
 async def mixed(server: Server, count: int, pid: int) -> dict[str, Any]:
     """Requests of many kinds, some wrong and some cut; the memory of the server after a tenth and at the end."""
     chance, room = random.Random(2), asyncio.Semaphore(32)
@@ -302,7 +335,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base")
     parser.add_argument("model")
-    parser.add_argument("what", choices=["streams", "cut", "slow", "flood", "mixed"])
+    parser.add_argument("what", choices=["streams", "cut", "slow", "flood", "arrivals", "mixed"])
     parser.add_argument("--streams", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--requests", type=int, default=1000)
@@ -328,6 +361,8 @@ async def _try(server: Server, given: argparse.Namespace) -> dict[str, Any]:
         return await slow(server, given.senders)
     if given.what == "flood":
         return await flood(server, given.factor, given.seconds, given.tokens, given.at_once)
+    if given.what == "arrivals":
+        return await arrivals(server, given.factor, given.seconds, given.tokens, given.at_once)
     return await mixed(server, given.requests, given.pid)
 
 

@@ -83,6 +83,24 @@ def test_every_route_but_health_and_the_page_needs_the_key(live):
         assert http.get("/page/..%2f..%2f..%2fetc/passwd").status_code == 404
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["a" * 3000, "a/" * 1000, "%2e%2e/app.py", "figure/../html.py", "figure/%2e%2e", "x%00.js", ".hidden", "a\\b"],
+)
+def test_a_file_that_the_page_does_not_have_is_404(client, path):
+    check_shape(client.get(f"/page/{path}"), 404, None)
+
+
+def test_a_key_may_have_any_letters(serve, llama):
+    from regard.server.models import ModelTable
+    from regard.tasks import find_task
+
+    table = ModelTable.of({"llama": (find_task("language-modeling"), llama)})
+    address, _ = serve(table, api_key="clé")
+    for key, status in ((b"cl\xc3\xa9", 200), (b"cl\xe9", 401), (b"cl?", 401)):
+        assert httpx.get(f"{address}/v1/models", headers={"authorization": b"Bearer " + key}).status_code == status
+
+
 def test_errors_of_models_have_no_paths():
     from regard.errors import InputError
     from regard.server.errors import as_api_error

@@ -25,6 +25,7 @@ OPEN_FOLDER = "/page/"
 WHILE_DRAINING = ("/health", "/metrics")
 GENERATING = ("/v1/completions", "/v1/chat/completions")
 UPLOAD = "/api/page/open"  # takes a trace file
+MAX_UPLOADS = 2  # at once: each is in memory whole
 SEND_SECONDS = 60  # a reader may pause so long
 HARMLESS = (
     (b"x-content-type-options", b"nosniff"),
@@ -39,7 +40,7 @@ class Guard:
 
     def __init__(self, app: App, *, settings: ServerSettings, state: Any, metrics: Metrics) -> None:
         self.app, self.settings, self.state, self.metrics = app, settings, state, metrics
-        state.in_flight = 0
+        state.in_flight = self.uploads = 0
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -49,7 +50,9 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         answer = _Answer(send)
+        is_upload = scope["path"] == UPLOAD
         self.state.in_flight += 1
+        self.uploads += is_upload
         try:
             headers = headers_of(scope)
             self.check(scope, headers)
@@ -64,6 +67,7 @@ class Guard:
             await answer.refuse(as_api_error(error))
         finally:
             self.state.in_flight -= 1
+            self.uploads -= is_upload
             self.metrics.requests.labels(_route(scope), str(answer.status)).inc()
 
     def check(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> None:
@@ -77,6 +81,9 @@ class Guard:
             raise APIError(503, "too many requests at once; try again later", code="overloaded", retry_after=2)
         if path not in OPEN and not path.startswith(OPEN_FOLDER):
             self._check_key(headers)
+        if path == UPLOAD and self.uploads > MAX_UPLOADS:
+            message = f"{MAX_UPLOADS} files are being uploaded already; try again later"
+            raise APIError(429, message, code="too_many_uploads", retry_after=2)
         if path in GENERATING and (full := self.state.workers.refusal()) is not None:
             raise full  # before its body is read and parsed: in a flood that is what costs
         if scope["method"] in ("POST", "PUT", "PATCH") and path != UPLOAD:
@@ -100,7 +107,7 @@ class Guard:
         if self.settings.api_key is None:
             return
         scheme, _, key = headers.get("authorization", "").partition(" ")
-        given = key.strip().encode("utf-8", "replace") if scheme.lower() == "bearer" else b""
+        given = key.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
         if not hmac.compare_digest(given, self.settings.api_key.encode()):
             message = "the API key is wrong" if given else "no API key; send it as Authorization: Bearer KEY"
             raise APIError(401, message, code="invalid_api_key")

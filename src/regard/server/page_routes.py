@@ -46,6 +46,7 @@ HEADERS = {
 }
 TYPES = {".js": "text/javascript; charset=utf-8", ".md": "text/markdown; charset=utf-8"}
 MAX_TRACE_BYTES = 256 << 20  # of a trace file that is dropped on the page
+MAX_PATH = 200  # characters; a file system has no longer names of files
 SCENES = 10_000
 
 pages = APIRouter(include_in_schema=False)
@@ -88,7 +89,7 @@ def _file(path: str, package: str = "", allowed: Sequence[str] = ()) -> Response
     """A file of the package by its name, which has no way out of its folder."""
     parts = path.split("/")
     found = files(package).joinpath(*parts) if package else files("regard.server").joinpath("page", *parts)
-    known = all(part and not part.startswith(".") and "\\" not in part for part in parts)
+    known = len(path) <= MAX_PATH and all(part and not part.startswith(".") and "\\" not in part for part in parts)
     if not known or (allowed and path not in allowed) or path.endswith(".py") or not found.is_file():
         raise APIError(404, "the page has no such file")
     suffix = Path(path).suffix
