@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from tests.attack import faults, flips, fuzz, hostile, kills, sanitizers, strace_faults
+from tests.attack import faults, flips, fuzz, hostile, kills, sanitizers, server, strace_faults
 from tests.attack.harness import QUICK_SECONDS, SECONDS, Case, LeftOutError, Outcome, Row, attempt, preload
 
 QUICK_INPUTS = 20  # of a row
@@ -34,6 +34,7 @@ ROWS: dict[str, Row] = {
     **strace_faults.ROWS,
     **flips.ROWS,
     **sanitizers.ROWS,
+    **server.ROWS,
 }
 
 
