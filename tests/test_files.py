@@ -122,6 +122,11 @@ def test_a_crash_at_any_write_leaves_the_old_folder_or_the_new_one(folder, fatal
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
+def test_more_space_is_not_the_advice_where_there_is_no_place_to_write(tmp_path):
+    with pytest.raises(FolderError, match="No such file or directory; choose another folder$"):
+        write_file(tmp_path / "nowhere" / "a.html", b"x")
+
+
 @pytest.mark.parametrize("broken", [OSError(errno.EFBIG, "File too large"), KeyboardInterrupt()])
 def test_a_folder_that_cannot_be_written_is_named_and_leaves_nothing(tmp_path, monkeypatch, broken):
     def failing(handle):

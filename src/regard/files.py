@@ -6,6 +6,7 @@ verified: a model folder against its MANIFEST.json, which lists the SHA-256 and 
 last; and a cached dataset against the digests that `DigestedFile` computes while writing.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ from regard.errors import DataError, FolderError
 MANIFEST = "MANIFEST.json"
 ASIDE = ".replaced-"  # begins the name of a folder while another takes its place
 MAX_DEPTH = 100  # of JSON
+NO_PLACE = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS)  # more space on the disk would not help
 
 Files = Mapping[str, bytes]
 Manifest = dict[str, dict[str, Any]]
@@ -40,7 +42,8 @@ def os_errors_named(task: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or error
-        raise FolderError(f"cannot {task}: {reason}; free some space or choose another folder") from error
+        advice = "choose another folder" if error.errno in NO_PLACE else "free some space or choose another folder"
+        raise FolderError(f"cannot {task}: {reason}; {advice}") from error
 
 
 def write_file(path: Path, data: bytes) -> None:

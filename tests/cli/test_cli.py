@@ -267,6 +267,8 @@ def test_recipes_lists_and_shows(here):
         (["info", "{trained}/checkpoints"], "has no MANIFEST.json"),
         (["frobnicate"], "No such command 'frobnicate'"),
         (["run", "--beem", "3", "x"], "No such option: --beem"),
+        (["run", "--beem", "3", "x"], "See `regard run --help`."),
+        (["--beem"], "See `regard --help`."),
     ],
 )
 def test_a_mistake_gets_one_line_and_exit_2(here, trained, tmp_path, monkeypatch, arguments, message):

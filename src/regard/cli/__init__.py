@@ -73,7 +73,7 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except TyperException as error:  # a wrong option or argument
         message = error.format_message().rstrip(" .")  # empty if the help was shown instead
-        code = _fail(explain(error) or f"{message}. See `regard --help`.", 2) if message else 0
+        code = _fail(explain(error) or f"{message}. See `{_command_of(error)} --help`.", 2) if message else 0
     except RegardError as error:
         code = _fail("" if error.is_of_another_rank else str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
@@ -89,6 +89,12 @@ def main() -> NoReturn:
         else:
             code = _fail(f"a bug in regard: {type(error).__name__}: {error}; --debug shows where", 1)
     sys.exit(code)
+
+
+def _command_of(error: TyperException) -> str:
+    """The command whose help explains a wrong option or argument."""
+    context = getattr(error, "ctx", None)
+    return f"regard {context.info_name}" if context and context.parent else "regard"
 
 
 def _check_renamed(commands: list[str]) -> None:

@@ -1,5 +1,6 @@
 """The views of `regard show`, one file each."""
 
+import difflib
 from importlib import import_module
 
 from regard.errors import InputError
@@ -44,7 +45,9 @@ DEFAULTS = {
 def find_view(name: str) -> View:
     """A view by its name; InputError with all names for an unknown one."""
     if name not in VIEWS:
-        raise InputError(f"there is no view {name!r}; wanted one of {', '.join(VIEWS)}")
+        near = difflib.get_close_matches(name, VIEWS, n=1)
+        meant = f"did you mean {near[0]}? There are" if near else "wanted one of"
+        raise InputError(f"there is no view {name!r}; {meant} {', '.join(VIEWS)}")
     found: View = import_module(f"regard.inspection.views.{VIEWS[name]}").VIEW
     return found
 
