@@ -420,6 +420,7 @@ def test_the_laws_hold_for_what_was_trained_on_text(here, novel, letters):
 
 
 OF_WRITERS = ["causality", "cached = uncached", "beam 1 = greedy", "the source is used"]
+WITH_ATTENTION = [example for example in ENCODERS if example.kind.startswith("bert")]
 
 
 @pytest.mark.parametrize("example", ENCODERS, ids=named)
@@ -429,7 +430,9 @@ def test_our_readers_keep_every_law_that_is_theirs(example):
     findings = {finding.law.name: finding for finding in check(adapter)}
     assert [str(finding) for finding in findings.values() if finding.holds is False] == []
     one_only = ["segment ids matter"] if example.config.num_segments == 1 else []
-    assert [name for name, finding in findings.items() if finding.holds is None] == OF_WRITERS + one_only + OF_PICTURES
+    attention_only = [] if example in WITH_ATTENTION else ["attention rows sum to 1", "a set without positions"]
+    left_out = [name for name, finding in findings.items() if finding.holds is None]
+    assert sorted(left_out) == sorted(OF_WRITERS + one_only + attention_only + OF_PICTURES)
     assert {findings[name].why for name in OF_WRITERS} == {"it is an encoder and does not generate"}
 
 
@@ -517,7 +520,7 @@ BROKEN_READERS = [
     (ForgetsTheSentences, "segment ids matter"),
     (HasAnIdleLayer, "no dead parameter"),
 ]
-KINDS = [example for example in ENCODERS if example.config.num_segments > 1]
+KINDS = [example for example in WITH_ATTENTION if example.config.num_segments > 1]
 
 
 def is_broken_by(model, law):
