@@ -11,6 +11,7 @@ HOST_FILES = {"generation/engine.py", "generation/recording.py", "ops/packed.py"
 HOST_DATA: dict[tuple[str, str], str] = {
     ("generation/speculative.py", "_Smaller.guess"): "counts of Python rows, which index logits of the recorded step",
     ("generation/speculative.py", "_Smaller.reorder"): "rows of the recorded step, which the host orders",
+    ("generation/speculative.py", "decode_drafted"): "rows of the recorded step, which the host orders",
     ("layers/decoding.py", "pad_left"): "prompts are lists of Python; padded on the host and moved at the end",
     ("layers/decoding.py", "start_window"): "prompts are lists of Python; windows are moved at the end",
     ("layers/masks.py", "Varlen.cu_seqlens"): "the kernel of unpadded batches reads it on the host",

@@ -13,7 +13,7 @@ from regard.layers.embeddings import Embedding
 from regard.layers.quantized import quantize
 from regard.models import build
 from regard.models.transformer import Transformer
-from tests.contracts.examples import CAUSAL_LM, SEQ2SEQ, named
+from tests.contracts.examples import CAUSAL_LM, SEQ2SEQ, example_of, named
 from tests.ops.forms import needs_int8
 
 pytestmark = needs_int8
@@ -70,7 +70,7 @@ def test_a_penalty_int8_and_a_lack_of_kernels_go_by_the_logits(example):
     assert not hasattr(Sample(), "scored")
 
 
-@pytest.mark.parametrize("example", CAUSAL_LM[:1], ids=named)
+@pytest.mark.parametrize("example", [example_of("gpt")], ids=named)
 @torch.no_grad()
 def test_damaged_weights_are_told(example):
     model = example.loud_model().eval()

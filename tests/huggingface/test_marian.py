@@ -476,7 +476,8 @@ def test_an_export_never_overwrites(mine, here, tmp_path):
     assert done.returncode == 2
     assert "not empty" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-    assert "wanted one of huggingface" in here("export", mine, tmp_path / "x", "--to", "gguf").stderr
+    assert "wanted one of huggingface" in here("export", mine, tmp_path / "x", "--to", "onnx").stderr
+    assert "no model that llama.cpp has" in here("export", mine, tmp_path / "x", "--to", "gguf").stderr
 
 
 def test_a_name_on_the_hub_offline_is_one_line(here, monkeypatch):

@@ -54,7 +54,9 @@ def test_the_loss_is_summed_and_weighted():
     weighted = -2 * math.log(3 / 4) - 0.5 * math.log(7 / 8)
     assert task.loss(model.eval(), batch([0, 1])).item() == pytest.approx(weighted)
     assert task.loss(model.train(), batch([0, 1])).item() == pytest.approx(weighted)
-    assert ClassificationTraining(None, ("a", "b"), ()).loss(model, batch([0, 1])).item() == pytest.approx(plain)
+    assert ClassificationTraining(None, ("a", "b"), ("accuracy",)).loss(model, batch([0, 1])).item() == pytest.approx(
+        plain
+    )
 
 
 def test_the_loss_of_a_score_is_the_squared_error():

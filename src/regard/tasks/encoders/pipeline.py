@@ -61,6 +61,7 @@ class EncoderPipeline(Showable):
         `normalized`: to length 1; None: as the model's folder says. A text that is too long loses its end and is
         counted in `truncated`; without `truncate` it is an error.
         """
+        check_texts(texts)
         rows = self.encode(texts, truncate=truncate)
         pooling = self.pooling if normalized is None else replace(self.pooling, normalized=normalized)
         vectors: np.ndarray = embed_rows(self.model, rows, pooling).numpy()
