@@ -18,6 +18,7 @@ from regard.inspection.drawing.scene import Figure, Item, Line, Matrix, Rectangl
 from regard.inspection.drawing.svg import to_svg
 
 MAX_SIDE = 1024  # of a matrix in a page; a larger one is pooled
+MAX_CELLS = 4_000_000  # of all matrices of a page: 11 MB; where they are more, all are pooled further
 TABLE_CELLS = 2_500  # a larger matrix has its largest numbers in its table, not all
 
 
@@ -45,11 +46,27 @@ def fragment(figure: Figure) -> str:
 
 def figure_data(figure: Figure) -> dict[str, Any]:
     """What <regard-figure> draws: all frames as text, numbers in binary and SVG."""
-    frames = [_frame(frame.name, frame.draw()) for frame in figure.frames]
+    scenes = [frame.draw() for frame in figure.frames]
+    side = _side_of(scenes)
+    frames = [_frame(frame.name, scene, side) for frame, scene in zip(figure.frames, scenes, strict=True)]
     return {"choice": figure.choice, "chosen": figure.chosen, "frames": frames, "ramps": RAMPS}
 
 
-def _frame(name: str, scene: Scene) -> dict[str, Any]:
+def _side_of(scenes: list[Scene]) -> int:
+    """The largest side of a matrix with which all matrices of a page fit in it."""
+    shapes = [item.values.shape for scene in scenes for item in scene.items if isinstance(item, Matrix)]
+    side = MAX_SIDE
+    while side > 64 and sum(_pooled_size(shape, side) for shape in shapes) > MAX_CELLS:
+        side //= 2
+    return side
+
+
+def _pooled_size(shape: tuple[int, ...], side: int) -> int:
+    factor = -(-max(shape) // side)
+    return -(-shape[0] // factor) * -(-shape[1] // factor)
+
+
+def _frame(name: str, scene: Scene, side: int) -> dict[str, Any]:
     above = [item for item in scene.items if _is_above(item)]
     below = [item for item in scene.items if not _is_above(item) and not isinstance(item, Matrix)]
     return {
@@ -60,7 +77,7 @@ def _frame(name: str, scene: Scene) -> dict[str, Any]:
         "height": scene.height,
         "svg": to_svg(scene, below),
         "above": to_svg(scene, above, background=False),
-        "matrices": list(_matrices(scene)),
+        "matrices": list(_matrices(scene, side)),
     }
 
 
@@ -69,10 +86,10 @@ def _is_above(item: Item) -> bool:
     return isinstance(item, Text | Line) or (isinstance(item, Rectangle) and item.fill is None)
 
 
-def _matrices(scene: Scene) -> Iterator[dict[str, Any]]:
+def _matrices(scene: Scene, side: int) -> Iterator[dict[str, Any]]:
     for item in scene.items:
         if isinstance(item, Matrix):
-            values, factor = pooled(item.values, MAX_SIDE)
+            values, factor = pooled(item.values, side)
             yield {
                 "box": [item.x, item.y, item.width, item.height],
                 "shape": list(values.shape),

@@ -20,13 +20,17 @@ from regard.inspection.views.base import (
 
 APART = 36.0  # the matrix and the lines
 MIN_ROW = 5.5  # of a token beside the lines
+LONG = 512  # tokens: of a longer text the heads of one layer are drawn, unless one is chosen
 
 
 def draw(subject: Subject, choices: Choices) -> Figure:
-    """One frame a head, of every layer that was chosen."""
+    """One frame a head, of every layer that was chosen; of a long text, of the first layer."""
     trace = subject.trace
     frames = []
-    for attention in choose_attention(trace, choices):
+    attentions = choose_attention(trace, choices)
+    if choices.head is None and max(trace.weights(attentions[0]).shape[1:]) > LONG:
+        attentions = attentions[:1]
+    for attention in attentions:
         num_heads = len(trace.weights(attention))
         check_head(choices.head, num_heads)
         for head in range(num_heads) if choices.head is None else [choices.head]:
