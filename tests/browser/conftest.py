@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,23 +33,25 @@ def pipelines():
 @pytest.fixture(scope="session")
 def served(pipelines, tmp_path_factory):
     """The address of a server with these models, and of one without any."""
-    from regard.server.app import create_app
     from regard.server.models import ModelTable
 
-    servers = []
-    addresses = []
-    for table in (ModelTable.of(pipelines), ModelTable([], lambda path: pytest.fail(f"opened {path}"))):
-        listening = socket.create_server(("127.0.0.1", 0))
-        app = create_app(table)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        servers.append((server, thread))
-        addresses.append(f"http://127.0.0.1:{listening.getsockname()[1]}/")
-    yield addresses
-    for server, thread in servers:
-        server.should_exit = True
-        thread.join(10)
+    with ExitStack() as running:
+        tables = (ModelTable.of(pipelines), ModelTable([], lambda path: pytest.fail(f"opened {path}")))
+        yield [running.enter_context(serving(table)) for table in tables]
+
+
+@contextmanager
+def serving(table):
+    """The address of a server in a thread."""
+    from regard.server.app import create_app
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(create_app(table), log_level="warning", access_log=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    server.should_exit = True
+    thread.join(10)
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,14 @@
 """The page in a real browser: every view opens on every model it is for, with the numbers that torch computes."""
 
 import json
+import threading
 
 import numpy as np
 import pytest
 
 from regard.tasks.base import TraceRequest
 from regard.tasks.show import trace
-from tests.browser.conftest import MODELS
+from tests.browser.conftest import MODELS, serving
 
 SENTENCE = "we are eating bread"
 
@@ -17,6 +18,26 @@ def test_a_fresh_page_without_models_opens_on_a_lesson(plain_page):
     plain_page.check()
     assert plain_page.tab.locator("article.card h3").inner_text()
     assert plain_page.tab.locator("regard-figure").count() == 1
+
+
+def test_a_page_that_is_opened_before_the_models_are_waits_for_them(browser, pipelines, tmp_path):
+    from regard.server.models import ModelTable
+
+    go_on = threading.Event()
+
+    def open_slowly(path):
+        go_on.wait(60)
+        return pipelines["gpt"]
+
+    with serving(ModelTable([tmp_path], open_slowly)) as address:
+        tab = browser.new_context().new_page()
+        tab.goto(address)
+        tab.locator("#view .message", has_text="being opened").wait_for()
+        assert tab.locator("h2#title").count() == 0
+        go_on.set()
+        tab.locator("h2#title").wait_for()
+        assert tab.locator("h2#title").inner_text() == "Where it looks"
+        tab.context.close()
 
 
 def test_a_fresh_page_opens_on_where_the_model_looks_and_the_numbers_are_torchs(page, pipelines):

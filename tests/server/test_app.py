@@ -7,8 +7,9 @@ import pytest
 from regard.errors import ConfigError, FolderError
 from regard.inspection.drawing.html import figure_data
 from regard.inspection.trace import Trace
-from regard.server.models import name_of, named
+from regard.server.models import ModelTable, name_of, named
 from regard.server.settings import ServerSettings
+from regard.server.viewing.run import serve_page
 
 
 def test_models_have_the_names_of_their_folders(tmp_path):
@@ -21,6 +22,14 @@ def test_models_have_the_names_of_their_folders(tmp_path):
         named([one, one])
     with pytest.raises(FolderError, match="there is no"):
         named([tmp_path / "nothing"])
+
+
+def test_the_page_ends_with_what_went_wrong_while_a_model_was_opened(tmp_path):
+    def open_model(path):
+        raise FolderError(f"{path} is no model")
+
+    with pytest.raises(FolderError, match="is no model"):
+        serve_page(ModelTable([tmp_path], open_model), ServerSettings(port=0), [], browser=False)
 
 
 def test_another_address_needs_a_key():

@@ -106,6 +106,7 @@ def start(request: Request) -> dict[str, Any]:
     lessons = sorted(one.name for one in files("regard.server").joinpath("page", "lessons").iterdir())
     return {
         "version": request.app.version,
+        "is_loading": not request.app.state.is_ready,
         "ramps": RAMPS,
         "examples": EXAMPLES,
         "needs_boxes": [one.name for one in request.app.state.models if _needs_boxes(one)],

@@ -11,9 +11,11 @@ import { VIEWS, find } from "./views/index.js";
 
 /** @typedef {{id: string, kind: string, task: string, interface: string, parameters: number, context: number | null, takes_images: boolean, labels: string[],
  *   views: {name: string, summary: string, takes: string[], of_a_run: boolean}[]}} Model */
-/** @typedef {{examples: Record<string, string>, lessons: string[], needs_boxes: string[], watched: {name: string, kind: string}[], ramps: Record<string, string[]>, version: string}} Start */
+/** @typedef {{examples: Record<string, string>, lessons: string[], needs_boxes: string[], watched: {name: string, kind: string}[], ramps: Record<string, string[]>, version: string, is_loading: boolean}} Start */
 /** @typedef {{params: Record<string, string>, model: Model | null, models: Model[], start: Start, signal: AbortSignal, nested: boolean,
  *   keep: (changes: Record<string, any>) => void, go: (view: string, params?: Record<string, any>) => void, draw: (root: HTMLElement, view: string, params: Record<string, string>) => Promise<void>}} Context */
+
+const POLL = 300; // milliseconds, while the models are opened
 
 /** @type {Model[]} */
 let models = [];
@@ -178,10 +180,22 @@ function listen() {
   document.getElementById("views")?.addEventListener("click", () => document.body.classList.remove("menu"));
 }
 
+/** What the page opens with; a page that is opened before the models are waits for them. @returns {Promise<Start>} */
+async function whenModelsAreOpen() {
+  const main = /** @type {HTMLElement} */ (document.getElementById("view"));
+  for (;;) {
+    const found = await get("/api/page/start");
+    if (!found.is_loading) return found;
+    if (!main.querySelector(".message")) main.replaceChildren(message("the models are being opened …", "note"));
+    await new Promise((goOn) => setTimeout(goOn, POLL));
+  }
+}
+
 async function begin() {
   setAskForKey(askForKey);
   try {
-    const [found, started, css] = await Promise.all([get("/api/models"), get("/api/page/start"), fetch("/page/figure/figure.css").then((one) => one.text()), customElements.whenDefined("regard-figure")]);
+    const started = await whenModelsAreOpen();
+    const [found, css] = await Promise.all([get("/api/models"), fetch("/page/figure/figure.css").then((one) => one.text()), customElements.whenDefined("regard-figure")]);
     models = found;
     start = started;
     setLook(start.ramps, css);

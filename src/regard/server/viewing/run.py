@@ -19,7 +19,7 @@ PATIENCE = 600  # seconds until the models are open
 
 
 def serve_page(models: ModelTable, settings: ServerSettings, watched: Sequence[Watched], *, browser: bool) -> None:
-    """Serve until a signal ends it."""
+    """Serve until a signal ends it; raises what went wrong while the models were opened."""
     listening = listen(settings)
     address = f"http://{settings.host}:{listening.getsockname()[1]}/"
     app = create_app(models, settings)
@@ -28,7 +28,15 @@ def serve_page(models: ModelTable, settings: ServerSettings, watched: Sequence[W
     if browser:
         threading.Thread(target=_open, args=(address,), daemon=True).start()
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    uvicorn.Server(config).run(sockets=[listening])
+    server = uvicorn.Server(config)
+
+    def loaded() -> None:
+        server.should_exit = server.should_exit or app.state.failure is not None
+
+    app.state.when_loaded = loaded
+    server.run(sockets=[listening])
+    if app.state.failure is not None:
+        raise app.state.failure
 
 
 def _open(address: str) -> None:
