@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+import torch
 import uvicorn
 from fastapi.testclient import TestClient
 
@@ -51,8 +52,15 @@ def table(llama, trained, make_reader):
     return ModelTable.of({"llama": (find_task("language-modeling"), llama), "demo": load_with_task(trained), **opened})
 
 
+@pytest.fixture(autouse=True)
+def subnormal_numbers():
+    """Clients send them, and a training in this process may have switched them off; threads do as who starts them."""
+    torch.set_flush_denormal(False)
+
+
 @pytest.fixture(scope="session")
 def shared(table):
+    torch.set_flush_denormal(False)
     with TestClient(create_app(table), base_url="http://127.0.0.1:8000") as found:
         yield found
 
@@ -68,6 +76,7 @@ def serve():
     running = []
 
     def start(table, **settings):
+        torch.set_flush_denormal(False)
         chosen = ServerSettings(port=0, **settings)
         listening = listen(chosen)
         app = create_app(table, chosen)

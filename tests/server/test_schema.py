@@ -2,18 +2,11 @@
 
 import pytest
 import schemathesis
-import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # hypothesis and its jsonschema, of schemas that are hard to satisfy
 SKIPPED = ("/metrics",)
-
-
-@pytest.fixture(autouse=True)
-def subnormal_numbers():
-    """hypothesis draws them, and a training in this process may have switched them off."""
-    torch.set_flush_denormal(False)
 
 
 def try_operations(client, count, *, only=()):

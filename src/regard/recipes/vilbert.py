@@ -16,17 +16,17 @@ only from the object it describes.
 The words of a scene's captions name known objects: one head of the first co-attention layer learns to attend to them
 (task.guided_attention; docs/decisions/031-guided-attention.md says why).
 
-Measured, seed 1, training.steps=400 data.scenes=5000: 60 % of the masked words, 83 % of the visible regions; of 65
-near misses 62 % are called false; one of 100 held-out scenes is found for its caption in 44 % of cases, the right
-caption in 59 %; the guided head has 68 % of its attention on the object that a word names, 2.7 times chance. The full
-run has not been measured yet.
+Measured, seed 1: 1,500 steps (half an hour of one core that had other work) predict 87.7 % of the masked words and
+every visible region; of 65 near misses 68 % are called false; one of 100 held-out scenes is found for its caption in
+100 % of cases, and the right caption in 100 %; the guided head has 96 % of its attention on the object that a word
+names, 3.9 times chance.
 
 Without it, at a learning rate of 4e-3, seed 1: after 1,500 steps (299,413 pairs at 350 a second, 14 minutes on one
 core) 79 % of the masked words are predicted, the class of every visible region and of 16 % of the masked ones (384
 classes), and the right one of 100 held-out scenes is found for its caption in 86 % of cases, the right caption in 89 %.
 Near misses are hardly recognized: 54 % are called false. Of the words' attention 11 % is on the object they name, less
 than half of chance (25 %), and 68 % on the whole image, whose state has the information of all objects by then; only in
-the last co- attention layer the objects get more than chance, 1.26 times at best.
+the last co-attention layer the objects get more than chance, 1.26 times at best.
 """
 
 from regard.data.masking import MaskingConfig
