@@ -29,7 +29,7 @@ demo: setup  ## train the built-in translator, translate, show where it looked
 serve: demo  ## serve the demo's model on http://127.0.0.1:8000
 	$(BIN)/regard serve runs/demo
 
-test: setup-dev  ## the whole suite (fourteen minutes on two cores)
+test: setup-dev  ## the whole suite (eight minutes on two cores)
 	$(BIN)/pytest -n 2 --dist worksteal -m "not prove"
 
 page: setup  ## look inside the demo's model in a browser (trains it if it is not there)
