@@ -38,8 +38,8 @@ def describe_data(paths: Sequence[Path], columns: Columns | None = None) -> dict
         facts = _pairs(paths, bad)
     else:
         facts = _text(paths, bad)
-    left_out = bad.summary()
-    return {"data": ", ".join(map(str, paths)), **facts, **({"notes": left_out} if left_out else {})}
+    notes = bad.summary()
+    return {"data": ", ".join(map(str, paths)), **facts, **({"notes": notes} if notes else {})}
 
 
 def _is_labeled(paths: Sequence[Path]) -> bool:

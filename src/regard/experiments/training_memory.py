@@ -28,7 +28,7 @@ from regard.runtime import Runtime
 from regard.training.parallel import Mode
 from regard.training.sharding import make_mesh, shard
 
-FEW, MORE = 2, 4  # blocks that are simulated
+SHALLOW, DEEP = 2, 4  # blocks of the simulated models; the memory of others is extrapolated
 PREDICTED = 0.15  # of a text to train an encoder on: masked tokens
 
 
@@ -59,12 +59,12 @@ class Memory:
 def training_memory(config: Any, setup: Setup) -> Memory:
     """The memory of a training step with AdamW."""
     layers = getattr(config, "layers", None)
-    if layers is None or layers <= MORE or hasattr(config, "decoder_layers"):
+    if layers is None or layers <= DEEP or hasattr(config, "decoder_layers"):
         return _simulated(config, setup)
-    few, more = (_simulated(config.model_copy(update={"layers": count}), setup) for count in (FEW, MORE))
-    slope = (layers - FEW) / (MORE - FEW)
+    shallow, deep = (_simulated(config.model_copy(update={"layers": count}), setup) for count in (SHALLOW, DEEP))
+    slope = (layers - SHALLOW) / (DEEP - SHALLOW)
     return Memory(
-        *(one + slope * (other - one) for one, other in zip(vars(few).values(), vars(more).values(), strict=True))
+        *(one + slope * (other - one) for one, other in zip(vars(shallow).values(), vars(deep).values(), strict=True))
     )
 
 

@@ -31,7 +31,7 @@ class PairColumns:
 
     count: int | None = 2  # None: no number of columns is that of most lines
     header: tuple[str, str] | None = None
-    unread: str | None = None  # of the third column, an example
+    third_cell: str | None = None  # an example of the third column, which is not used
 
     def notes(self) -> list[str]:
         """What the user should know of it."""
@@ -40,7 +40,7 @@ class PairColumns:
             found.append(f"the first line is a header ({', '.join(self.header)}): not a pair")
         if self.count is not None and self.count > 2:
             which = "the third is" if self.count == 3 else "those from the third on are"
-            found.append(f"{self.count} columns: source, target; {which} not read ({self.unread!r})")
+            found.append(f"{self.count} columns: source, target; {which} not read ({self.third_cell!r})")
         return found
 
 
@@ -54,8 +54,8 @@ def look_at_columns(path: Path) -> PairColumns:
     count = commonest if lines_with > len(rows) / 2 else None
     first = lines[0].decode("utf-8", "replace").split("\t")
     header = (first[0].strip(), first[1].strip()) if is_header(first[:2]) and len(rows) > 1 else None
-    unread = next((row[2].strip()[:SHOWN] for row in rows[1 if header else 0 :] if 2 < len(row) == count), None)
-    return PairColumns(count, header, unread)
+    third_cell = next((row[2].strip()[:SHOWN] for row in rows[1 if header else 0 :] if 2 < len(row) == count), None)
+    return PairColumns(count, header, third_cell)
 
 
 def is_header(cells: Iterable[str]) -> bool:
